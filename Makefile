@@ -126,6 +126,11 @@ bench-api: tools build ## Measure the garden API: rates, CPU time and memory (BE
 	@bin/distribution build kubernetes etcd
 	@go run ./test/bench/api $(BENCHFLAGS)
 
+.PHONY: bench-authorizer
+bench-authorizer: ## Measure decisions and memory of the authorizer of seeds, for 1,000 seeds with 50,000 shoots and a tenth of that.
+	@go run ./test/bench/authorizer
+	@go run ./test/bench/authorizer -seeds 100 -shoots 5000
+
 .PHONY: bench-shoot
 bench-shoot: tools ## Measure duration, CPU and memory of shoots on the landscape NAME (BENCHFLAGS="-at-once 10 -rounds 1 -o markdown -picture FILE.svg").
 	@go run ./test/bench/shoot -landscape $(NAME) $(BENCHFLAGS)

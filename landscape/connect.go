@@ -23,7 +23,7 @@ func (l *Landscape) Connect(ctx context.Context, machine string) (*containers.Cl
 
 // ServiceLog returns the log file of a process that serves machines, and whether there is a process of that name.
 func (l *Landscape) ServiceLog(name string) (string, bool) {
-	if !slices.Contains([]string{registryContainer, resolverContainer, "containerd"}, name) {
+	if !slices.Contains([]string{registryContainer, pushContainer, resolverContainer, "containerd"}, name) {
 		return "", false
 	}
 	_, err := os.Stat(l.logFile(name))

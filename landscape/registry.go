@@ -3,11 +3,15 @@ package landscape
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/http"
 	"strings"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // push pushes an image to the landscape's registry under its whole name, which machines pull it by. An image that the registry already has
@@ -21,13 +25,32 @@ func (l *Landscape) push(ctx context.Context, reference string, image v1.Image) 
 	if err != nil {
 		return err
 	}
-	if have, err := remote.Head(target, remote.WithContext(ctx)); err == nil && have.Digest == digest {
+	transport := l.pushTransport()
+	defer transport.CloseIdleConnections()
+	options := []remote.Option{remote.WithContext(ctx), remote.WithTransport(transport)}
+	if have, err := remote.Head(target, options...); err == nil && have.Digest == digest {
 		return nil
 	}
-	if err := remote.Write(target, image, remote.WithContext(ctx)); err != nil {
+	if err := remote.Write(target, image, options...); err != nil {
 		return fmt.Errorf("push %s: %w", reference, err)
 	}
 	return nil
+}
+
+// pushTransport connects to the registry that can be pushed to, whatever the address is. It waits for one that was just started: a socket
+// exists before it is served, and after its server has ended.
+func (l *Landscape) pushTransport() *http.Transport {
+	const interval, timeout = 50 * time.Millisecond, 10 * time.Second
+	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (connection net.Conn, err error) {
+		_ = wait.PollUntilContextTimeout(ctx, interval, timeout, true, func(ctx context.Context) (bool, error) {
+			connection, err = (&net.Dialer{}).DialContext(ctx, "unix", l.pushSocket())
+			return err == nil, nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("the registry does not run: %w", err)
+		}
+		return connection, nil
+	}}
 }
 
 // pushTarget is the reference of an image in the landscape's registry.

@@ -21,6 +21,7 @@ const (
 	registryPort = 5000
 
 	registryContainer = "registry"
+	pushContainer     = "registry-push"
 	resolverContainer = "resolver"
 )
 
@@ -29,35 +30,71 @@ func (l *Landscape) registryAddress() netip.AddrPort {
 	return netip.AddrPortFrom(l.network().Gateway(), registryPort)
 }
 
-// ensureRegistry runs the registry that all machines pull from.
-func (l *Landscape) ensureRegistry(ctx context.Context, client *containers.Client, image string) error {
-	dir := filepath.Join(l.Dir, "registry")
-	config := filepath.Join(dir, "config.yml")
-	content := fmt.Sprintf(`version: 0.1
+// RegistryValues say how a registry serves its images.
+type RegistryValues struct {
+	// Storage is the directory of the images.
+	Storage string
+	// Net and Address are where it listens: "tcp" with a host and a port, or "unix" with the path of a socket.
+	Net, Address string
+	// ReadOnly refuses pushes. Deletions are refused always.
+	ReadOnly bool
+}
+
+// RegistryConfig renders the configuration of a registry.
+func RegistryConfig(v RegistryValues) string {
+	return fmt.Sprintf(`version: 0.1
 log: {level: warn, accesslog: {disabled: true}}
 storage:
-  filesystem: {rootdirectory: /var/lib/registry}
-  delete: {enabled: true}
+  filesystem: {rootdirectory: %s}
+  delete: {enabled: false}
+  maintenance: {readonly: {enabled: %t}}
 http:
+  net: %s
   addr: %s
-`, l.registryAddress())
+`, v.Storage, v.ReadOnly, v.Net, v.Address)
+}
+
+// ensureRegistry runs the registry that all machines pull from, and the one that this computer pushes to. They share the images. What runs on
+// machines reaches the first one only, so no pod can replace an image that other pods run, or delete one.
+func (l *Landscape) ensureRegistry(ctx context.Context, client *containers.Client, image string) error {
+	const storage, socketDir = "/var/lib/registry", "/run/registry"
+	dir := filepath.Join(l.Dir, "registry")
 	data := filepath.Join(dir, "data")
 	if err := os.MkdirAll(data, 0o755); err != nil {
 		return err
 	}
-	if err := host.WriteFile(config, []byte(content), 0o644); err != nil {
+	if err := os.MkdirAll(filepath.Dir(l.pushSocket()), 0o700); err != nil {
 		return err
 	}
-	return client.Ensure(ctx, containers.Container{
-		Name: registryContainer, Image: image, Args: []string{"serve", "/etc/distribution/config.yml"},
-		Log: l.logFile(registryContainer), Network: l.network().NamespacePath(), Cgroup: l.cgroup() + "/" + registryContainer,
-		Mounts: []specs.Mount{
-			bind(config, "/etc/distribution/config.yml", "ro"),
-			bind(data, "/var/lib/registry", "rw"),
-		},
-		Revision: content,
-	})
+	for _, registry := range []struct {
+		name   string
+		values RegistryValues
+		mounts []specs.Mount
+	}{
+		{registryContainer, RegistryValues{Storage: storage, Net: "tcp", Address: l.registryAddress().String(), ReadOnly: true}, []specs.Mount{
+			bind(data, storage, "ro"),
+		}},
+		{pushContainer, RegistryValues{Storage: storage, Net: "unix", Address: socketDir + "/" + filepath.Base(l.pushSocket())}, []specs.Mount{
+			bind(data, storage, "rw"), bind(filepath.Dir(l.pushSocket()), socketDir, "rw"),
+		}},
+	} {
+		config, content := filepath.Join(dir, registry.name+".yml"), RegistryConfig(registry.values)
+		if err := host.WriteFile(config, []byte(content), 0o644); err != nil {
+			return err
+		}
+		if err := client.Ensure(ctx, containers.Container{
+			Name: registry.name, Image: image, Args: []string{"serve", "/etc/distribution/config.yml"},
+			Log: l.logFile(registry.name), Network: l.network().NamespacePath(), Cgroup: l.cgroup() + "/" + registry.name,
+			Mounts: append(registry.mounts, bind(config, "/etc/distribution/config.yml", "ro")), Revision: content,
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// pushSocket is where images are pushed to. Only root of this computer reaches it.
+func (l *Landscape) pushSocket() string { return filepath.Join(l.runDir(), "registry", "push.sock") }
 
 // ensureResolver runs the resolver of the machines. It serves the landscape's own names and forwards the rest to the host's resolvers;
 // without any it answers NXDOMAIN at once, because a query that times out stalls a kubelet for minutes.

@@ -133,7 +133,7 @@ func (l *Landscape) Status(ctx context.Context) (*Status, error) {
 		return nil, err
 	}
 	status := &Status{Name: l.Name, Dir: l.Dir, Subnet: l.network().Subnet().String(), Registry: l.registryAddress().String()}
-	for _, name := range []string{registryContainer, resolverContainer} {
+	for _, name := range []string{registryContainer, pushContainer, resolverContainer} {
 		status.Containers = append(status.Containers, ServiceStatus{Name: name, Running: l.running(name)})
 	}
 	for _, cluster := range l.state.Clusters {

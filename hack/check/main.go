@@ -55,6 +55,7 @@ func steps() []step {
 		{name: "go vet", fix: "fix it; go vet ./... shows it again", slow: "its first run on a machine compiles all dependencies", run: goVet},
 		{name: "generate", fix: "make generate", slow: "its first run on a machine builds the generators", run: generated},
 		{name: "tidy", fix: "go mod tidy in the named module", slow: "its first run on a machine downloads modules", run: tidy},
+		{name: "govulncheck", fix: "update the module, or accept it with the reason in " + acceptedFile, slow: "its first run on a machine builds it, and loads all packages", run: govulncheck},
 		{name: "gofumpt", fix: "make format", run: gofumpt},
 		{name: "stray files", fix: "remove it, or add it to .gitignore if a build creates it", run: strayFiles},
 	}
@@ -120,6 +121,11 @@ func runSteps(ctx context.Context, out io.Writer, t *tree, selected []step, atAT
 
 			mutex.Lock()
 			defer mutex.Unlock()
+			var skipped *skippedError
+			if errors.As(err, &skipped) {
+				fmt.Fprintf(out, "SKIPPED  %s (%s)\n%s\n", s.name, seconds(start), indent(skipped.reason))
+				return
+			}
 			if results[i] = err; err == nil {
 				fmt.Fprintf(out, "ok  %s (%s)\n", s.name, seconds(start))
 				return

@@ -25,6 +25,7 @@ import (
 // TestThreeMembers scales a cluster from one member to three, removes the data of one, and then that of all.
 func TestThreeMembers(t *testing.T) {
 	t.Parallel()
+	step := env.Story(t)
 	garden := env.Start(t)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := garden.WriteKubeconfig(kubeconfig); err != nil {
@@ -86,11 +87,12 @@ func TestThreeMembers(t *testing.T) {
 		})
 	}
 
+	step("the first member forms a cluster")
 	members[0].run()
 	c.setReady(members[0].name)
 	voters(1)
 
-	// From here on there are continuous writes; none that was acknowledged may be lost.
+	step("two members join while there are writes; none that was acknowledged may be lost")
 	writer := startWriter(t, c)
 	members[1].run()
 	voters(2)
@@ -115,9 +117,9 @@ func TestThreeMembers(t *testing.T) {
 		}
 	}
 
-	// A follower loses its data, then the first leader.
+	// A follower first, then the first leader.
 	for _, lost := range []*member{other(members, leader), members[0]} {
-		t.Logf("%s loses its data", lost.name)
+		step(lost.name + " loses its data")
 		var ready []string
 		for _, m := range members {
 			if m != lost {
@@ -133,6 +135,8 @@ func TestThreeMembers(t *testing.T) {
 		voters(3)
 		c.setReady(members[0].name, members[1].name, members[2].name)
 	}
+
+	step("the acknowledged writes are there")
 	t.Logf("%d writes were acknowledged", len(writer.stop()))
 	for _, m := range members {
 		got := content(t, m.client())
@@ -143,7 +147,7 @@ func TestThreeMembers(t *testing.T) {
 		}
 	}
 
-	// A member that does not lead forwards requests.
+	step("each member takes requests for snapshots; one that does not lead forwards them")
 	want := content(t, members[0].client())
 	for _, m := range members {
 		m.post("/snapshot/delta")
@@ -152,7 +156,7 @@ func TestThreeMembers(t *testing.T) {
 		t.Error("the Lease of full snapshots has no revision")
 	}
 
-	// All members lose their data: the backup is restored.
+	step("all members lose their data, and the backup is restored")
 	c.setReady()
 	for _, m := range members {
 		m.kill()

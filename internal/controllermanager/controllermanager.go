@@ -38,6 +38,7 @@ import (
 	"gardener.cloud/gardener/internal/controllermanager/referenceprotection"
 	"gardener.cloud/gardener/internal/controllermanager/references"
 	"gardener.cloud/gardener/internal/controllermanager/secretbinding"
+	"gardener.cloud/gardener/internal/controllermanager/seed/access"
 	"gardener.cloud/gardener/internal/controllermanager/seed/care"
 	"gardener.cloud/gardener/internal/controllermanager/seed/lifecycle"
 	"gardener.cloud/gardener/internal/controllermanager/seed/secrets"
@@ -179,6 +180,7 @@ func AddControllers(ctx context.Context, mgr manager.Manager, c *controllermanag
 				ConcurrentSyncs: max(*c.ShootReference.ConcurrentSyncs, *c.SeedReference.ConcurrentSyncs, *c.ControllerDeploymentReference.ConcurrentSyncs),
 			})
 		}},
+		{"seed access", func() error { return access.Add(mgr, access.Values{ConcurrentSyncs: fixed}) }},
 		{"seed secrets", func() error { return secrets.Add(mgr, secrets.Values{ConcurrentSyncs: fixed}) }},
 		{"seedBackupBucketsCheck and seedExtensionsCheck", func() error {
 			buckets, extensions := c.SeedBackupBucketsCheck, c.SeedExtensionsCheck

@@ -35,7 +35,17 @@ func aptSources(dir, suite string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	lines = append(lines, oneLineSources(string(old), suite)...)
+	add := func(file, text string) error {
+		found, err := oneLineSources(text, suite)
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		lines = append(lines, found...)
+		return nil
+	}
+	if err := add("sources.list", string(old)); err != nil {
+		return "", err
+	}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -43,7 +53,9 @@ func aptSources(dir, suite string) (string, error) {
 		}
 		switch filepath.Ext(file) {
 		case ".list":
-			lines = append(lines, oneLineSources(string(data), suite)...)
+			if err := add(filepath.Base(file), string(data)); err != nil {
+				return "", err
+			}
 		case ".sources":
 			lines = append(lines, stanzaSources(string(data), suite)...)
 		}
@@ -60,8 +72,23 @@ func belongsTo(suite, entry string, components []string) bool {
 	return slices.Contains([]string{suite, suite + "-updates", suite + "-security"}, entry) && slices.Contains(components, "main")
 }
 
+// sourceOptions are the options of sources that builds take over from the building machine. None of them has apt trust what is not signed
+// by the archive, as trusted, allow-insecure and allow-weak do, or accept old indexes, as check-valid-until does.
+var sourceOptions = []string{"arch", "by-hash", "lang", "pdiffs", "signed-by"}
+
+// checkOptions returns an error for options that builds do not take over.
+func checkOptions(options string) error {
+	for _, option := range strings.Fields(options) {
+		name, _, _ := strings.Cut(option, "=")
+		if name = strings.ToLower(strings.TrimRight(name, "+-")); !slices.Contains(sourceOptions, name) {
+			return fmt.Errorf("option %q of a package source is not allowed for builds, but only: %s", name, strings.Join(sourceOptions, ", "))
+		}
+	}
+	return nil
+}
+
 // oneLineSources reads "deb [options] uri suite components..." lines.
-func oneLineSources(text, suite string) []string {
+func oneLineSources(text, suite string) ([]string, error) {
 	var lines []string
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(strings.TrimSpace(line), "#")
@@ -70,15 +97,20 @@ func oneLineSources(text, suite string) []string {
 			continue
 		}
 		rest = strings.TrimSpace(rest)
+		options := ""
 		if strings.HasPrefix(rest, "[") {
-			_, rest, _ = strings.Cut(rest, "]")
+			options, rest, _ = strings.Cut(rest[1:], "]")
 		}
 		fields := strings.Fields(rest)
-		if len(fields) >= 3 && belongsTo(suite, fields[1], fields[2:]) && !foreign(fields[0]) {
-			lines = append(lines, strings.TrimSpace(line))
+		if len(fields) < 3 || !belongsTo(suite, fields[1], fields[2:]) || foreign(fields[0]) {
+			continue
 		}
+		if err := checkOptions(options); err != nil {
+			return nil, err
+		}
+		lines = append(lines, strings.TrimSpace(line))
 	}
-	return lines
+	return lines, nil
 }
 
 // stanzaSources reads deb822 stanzas and returns them as lines.

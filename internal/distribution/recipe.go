@@ -204,7 +204,9 @@ func parseRecipe(data []byte) (*Recipe, error) {
 
 var (
 	namePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
-	dayPattern  = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
+	// packagePattern is that of Debian's policy.
+	packagePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
+	dayPattern     = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
 )
 
 // validate returns every problem, each with the path the user typed.
@@ -239,8 +241,16 @@ func (r *Recipe) validate() []string {
 		bad("module", "set exactly one of module and version")
 	}
 	if d := r.Debian; d != nil {
+		// Suite and packages are arguments of mmdebstrap and of apt, which take options, files and patterns too.
 		if d.Suite == "" {
 			bad("debian.suite", "missing")
+		} else {
+			name("debian.suite", d.Suite)
+		}
+		for i, p := range d.Packages {
+			if !packagePattern.MatchString(p) {
+				bad(fmt.Sprintf("debian.packages[%d]", i), "%q is not a name of a Debian package", p)
+			}
 		}
 		if d.Variant != "minbase" && d.Variant != "extract" {
 			bad("debian.variant", "%q is neither minbase nor extract", d.Variant)

@@ -40,6 +40,10 @@ func TestParseRecipe(t *testing.T) {
 			head + "binaries: [{name: a, package: ., links: [b]}]\nimages: [{repository: a.b/c, cmd: [b], programs: [b]}, {repository: a.b/d, cmd: [b]}]\n",
 			[]string{"images[1].programs: missing"},
 		},
+		"options as names of Debian": {
+			head + "debian: {suite: --aptopt=x, variant: minbase, refreshed: \"2026-11-21\", packages: [a, ./evil.deb, \"?essential\", b/sid, c=1, --option]}\n",
+			[]string{"debian.suite: ", `debian.packages[1]: "./evil.deb"`, "debian.packages[2]", "debian.packages[3]", "debian.packages[4]", "debian.packages[5]"},
+		},
 		"debian": {
 			head + "debian: {variant: tiny, refreshed: today, versionOf: x}\n",
 			[]string{"debian.suite: missing", `debian.variant: "tiny"`, "debian.packages: missing", `debian.refreshed: "today" is not a day`, `debian.versionOf: "x" is not in`},

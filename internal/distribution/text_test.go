@@ -129,6 +129,25 @@ deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://mirror.exa
 	}
 }
 
+// The build must not take over that the building machine trusts packages without a signature.
+func TestAptSourcesWithForbiddenOptions(t *testing.T) {
+	for options, wantErr := range map[string]string{
+		"[trusted=yes]": `option "trusted"`, "[arch=amd64 allow-insecure=yes]": `option "allow-insecure"`, "[Trusted=yes]": `option "trusted"`,
+		"[check-valid-until=no]": `option "check-valid-until"`, "[arch+=arm64 signed-by=/usr/share/keyrings/k.gpg]": "", "[]": "",
+	} {
+		for _, file := range []string{"sources.list", "sources.list.d/debian.list"} {
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, file), "deb "+options+" http://mirror.example.com/debian bookworm main\n")
+			got, err := aptSources(dir, "bookworm")
+			if wantErr != "" {
+				wantError(t, err, filepath.Base(file), wantErr)
+			} else if err != nil || got == "" {
+				t.Errorf("aptSources() with %s = %q, %v", options, got, err)
+			}
+		}
+	}
+}
+
 func TestCheckVersion(t *testing.T) {
 	for name, tc := range map[string]struct {
 		version  string

@@ -202,12 +202,14 @@ func newEtcd(namespace string) *druidv1alpha1.Etcd {
 }
 
 func testLife(c *cluster) {
+	step := env.Story(c)
 	namespace := c.namespace("life")
 	etcd := newEtcd(namespace)
 	key := client.ObjectKeyFromObject(etcd)
 	named := func(suffix string) client.ObjectKey {
 		return client.ObjectKey{Namespace: namespace, Name: etcd.Name + suffix}
 	}
+	step("one member is created")
 	if err := c.client.Create(c.Context(), etcd); err != nil {
 		c.Fatal(err)
 	}
@@ -219,7 +221,7 @@ func testLife(c *cluster) {
 		"Ready": "False", "AllMembersReady": "False", "AllMembersUpdated": "False", "BackupReady": "Unknown",
 	}))
 
-	// The pod starts, and its sidecar takes snapshots.
+	step("the pod starts, and its sidecar takes snapshots")
 	c.pods(key, 1)
 	now := time.Now()
 	c.sign(named("-0"), "8e9e05c52164694d:Leader", now, nil)
@@ -234,10 +236,10 @@ func testLife(c *cluster) {
 		c.Errorf("members %+v", members)
 	}
 
-	// A renewal changes nothing in the status, so nothing is written.
+	step("a renewal of the Lease changes nothing in the status")
 	c.sign(named("-0"), "8e9e05c52164694d:Leader", now.Add(10*time.Second), nil)
 
-	// Changes by other clients are reverted.
+	step("changes by other clients are reverted")
 	service := &corev1.Service{}
 	c.get(named("-client"), service)
 	service.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
@@ -251,7 +253,7 @@ func testLife(c *cluster) {
 		return nil
 	})
 
-	// From one to three; volumes grow.
+	step("from one member to three, with larger volumes")
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "etcd-main-etcd-main-0", Labels: map[string]string{
 			"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "etcd-main", "app.kubernetes.io/component": "etcd-statefulset",
@@ -290,7 +292,7 @@ func testLife(c *cluster) {
 		"Ready": "True", "AllMembersReady": "False", "AllMembersUpdated": "True", "BackupReady": "True",
 	}))
 
-	// Scaled to zero, then deleted.
+	step("scaled to zero")
 	c.change(etcd, func(e *druidv1alpha1.Etcd) {
 		e.Spec.Replicas = 0
 		metav1.SetMetaDataAnnotation(&e.ObjectMeta, druidv1alpha1.GardenerOperationAnnotation, druidv1alpha1.DruidOperationReconcile)
@@ -303,6 +305,8 @@ func testLife(c *cluster) {
 	if got := *statefulSet.Spec.Replicas; got != 0 {
 		c.Errorf("StatefulSet has %d replicas", got)
 	}
+
+	step("deleted, while a pod still runs")
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "etcd-main-0", Labels: statefulSet.Spec.Template.Labels},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "etcd", Image: "example/etcd:1"}}},

@@ -3,6 +3,7 @@ package gardenlet
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -83,7 +84,9 @@ func (a *agent) connect(ctx context.Context) (*gardenCluster, error) {
 	}
 	name := a.config.SeedConfig.Name
 	only := func(key string) cache.ByObject { return cache.ByObject{Field: fields.OneTermEqualSelector(key, name)} }
-	c, err := cluster.New(rest.AddUserAgent(access.Config, Name), func(o *cluster.Options) {
+	config := rest.AddUserAgent(access.Config, Name)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return awaitingGrants{next} })
+	c, err := cluster.New(config, func(o *cluster.Options) {
 		o.Scheme = a.GetScheme()
 		o.MapperProvider = process.Mapper(ctx, gardenKinds()...)
 		o.Logger = a.GetLogger().WithValues("cluster", "garden")

@@ -28,6 +28,7 @@ import (
 	"gardener.cloud/gardener/internal/gardenlet/vpaevictionrequirements"
 	"gardener.cloud/gardener/internal/gardenlet/workloadidentity"
 	"gardener.cloud/gardener/internal/networkpolicy/general"
+	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/internal/tokenrequestor"
 )
 
@@ -55,7 +56,7 @@ func (a *agent) addSeedControllers(garden *gardenCluster) error {
 		system.Add(a.Manager, system.Values{
 			SeedName: seedName, Garden: garden, GardenAPI: garden.api, SeedAPI: a.seedAPI, SeedVersion: a.seedDiscovery,
 			KubeconfigSecret: a.config.GardenClientConnection.KubeconfigSecret, CertificateExpiry: certificateExpiry,
-			Gardener: a.gardener, Images: a.images, ETCD: a.config.ETCDConfig, Capacity: resources.Capacity, Reserved: resources.Reserved,
+			Gardener: a.gardener, Images: a.images, ETCD: a.config.ETCDConfig, NodeToleration: a.config.NodeToleration, Capacity: resources.Capacity, Reserved: resources.Reserved,
 			SyncPeriod: c.Seed.SyncPeriod.Duration, Metrics: a.flows, Clock: a.clock,
 		}),
 		seedcare.Add(a.Manager, seedcare.Values{
@@ -109,11 +110,12 @@ func (a *agent) addShootControllers(garden *gardenCluster) error {
 		lifecycle.Add(a.Manager, lifecycle.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenAPI: garden.api, SeedAPI: a.seedAPI,
 			Connect: a.connectShoot, Discover: discoverShoot,
-			Gardener: a.gardener, Images: a.vector, Config: *c.Shoot, Metrics: a.shoots, FlowMetrics: a.flows, Clock: a.clock,
+			Gardener: a.gardener, Images: a.vector, Config: *c.Shoot, ETCD: a.config.ETCDConfig, Metrics: a.shoots, FlowMetrics: a.flows, Clock: a.clock,
 		}),
 		shootcare.Add(a.Manager, shootcare.Values{
-			SeedName: a.config.SeedConfig.Name, Garden: garden, SeedAPI: a.seedAPI, Connect: shootcare.Connector(a.GetScheme(), Name),
-			Config: *c.ShootCare, Clock: a.clock,
+			SeedName: a.config.SeedConfig.Name, Garden: garden, SeedAPI: a.seedAPI,
+			Connect: shootcare.Connector(a.GetScheme(), Name, process.SetConnection(a.config.ShootClientConnection.ClientConnectionConfiguration)),
+			Config:  *c.ShootCare, Clock: a.clock,
 		}),
 		shootstate.Add(a.Manager, shootstate.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenAPI: garden.api, SeedAPI: a.seedAPI, Config: *c.ShootState, Clock: a.clock,

@@ -96,7 +96,7 @@ func validate(c *Config) field.ErrorList {
 	if c.SeedConfig.Name == "" {
 		errs = append(errs, field.Required(field.NewPath("seedConfig", "metadata", "name"), "must name the seed"))
 	}
-	return errs
+	return append(errs, unsupported(c)...)
 }
 
 // wire adds the agent to the process.

@@ -7,12 +7,16 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/process"
 )
 
-// connectShoot returns a client for a shoot. Flows and their waits use it, so that its requests have no rate limit.
+// connectShoot returns a client for a shoot.
 func (a *agent) connectShoot(config *rest.Config) (client.WithWatch, error) {
 	config = rest.AddUserAgent(config, Name)
-	config.QPS = -1
+	process.SetConnection(a.config.ShootClientConnection.ClientConnectionConfiguration)(config)
+	kube.LimitResponses(config, kube.MaxShootResponse)
 	return client.NewWithWatch(config, client.Options{Scheme: a.GetScheme()})
 }
 

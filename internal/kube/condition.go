@@ -34,9 +34,24 @@ func ConditionsTrue(conditions []corev1beta1.Condition) error {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// SetCondition returns the conditions with one of them set, and whether that changes anything. The timestamps of want are ignored: now is
+// MaxMessage is the length of messages in the status of an object, in bytes. Many are about objects in shoots, of which users write names and
+// messages, and an object with a status that is too large cannot be written at all.
+const MaxMessage = 8 << 10
+
+// Shorten returns a text, or its begin and how much is missing if it is longer than a number of bytes.
+func Shorten(text string, maximum int) string {
+	const room = 32 // for the number
+	if len(text) <= maximum {
+		return text
+	}
+	begin := strings.ToValidUTF8(text[:max(0, maximum-room)], "")
+	return fmt.Sprintf("%s... (%d more bytes)", begin, len(text)-len(begin))
+}
+
+// SetCondition returns the conditions with one of them set, and whether that changes anything. Its message is shortened. The timestamps of want are ignored: now is
 // the lastUpdateTime if anything differs, and the lastTransitionTime if the status differs. The given conditions are not changed.
 func SetCondition(conditions []corev1beta1.Condition, want corev1beta1.Condition, now time.Time) ([]corev1beta1.Condition, bool) {
+	want.Message = Shorten(want.Message, MaxMessage)
 	want.LastUpdateTime, want.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
 	before := Condition(conditions, want.Type)
 	if before == nil {

@@ -386,7 +386,9 @@ func (s *scenario) gone(t *testing.T) {
 }
 
 func testLife(t *testing.T, s *scenario) {
+	step := env.Story(t)
 	s.start(t, nil)
+	step("a machine is created")
 	deployment := s.deploy(t, 1)
 	machine := s.machines(t, func(found []*machinev1alpha1.Machine) error {
 		if len(found) != 1 || found[0].Status.CurrentStatus.Phase != machinev1alpha1.MachinePending {
@@ -400,6 +402,7 @@ func testLife(t *testing.T, s *scenario) {
 	if machine.Spec.ProviderID != id(machine.Name) {
 		t.Errorf("provider ID is %q", machine.Spec.ProviderID)
 	}
+	step("its user data let it join")
 	// The user data has the name of the machine, and a token with which it can join.
 	tokens := &corev1.SecretList{}
 	if err := s.List(t.Context(), tokens, client.InNamespace(metav1.NamespaceSystem), client.MatchingFields{"type": string(corev1.SecretTypeBootstrapToken)}); err != nil || len(tokens.Items) != 1 {
@@ -411,6 +414,7 @@ func testLife(t *testing.T, s *scenario) {
 		t.Errorf("user data is %q, want %q", got, want)
 	}
 
+	step("it joins")
 	s.join(t)(machine.Name)
 	machine = s.running(t, 1)[0]
 	if machine.Labels["node"] != machine.Name {
@@ -440,7 +444,7 @@ func testLife(t *testing.T, s *scenario) {
 		return nil
 	}, client.InNamespace(s.namespace))
 
-	// Changes of the node template do not need a new machine.
+	step("the node template changes, which needs no new machine")
 	s.edit(t, deployment, func(d *machinev1alpha1.MachineDeployment) {
 		d.Spec.Template.Spec.NodeTemplate = machinev1alpha1.NodeTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"pool": "z2"}}}
 	})
@@ -456,6 +460,7 @@ func testLife(t *testing.T, s *scenario) {
 		t.Error("the machine was replaced")
 	}
 
+	step("it is deleted with its deployment")
 	class := &machinev1alpha1.MachineClass{}
 	if err := s.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "old"}, class); err != nil || len(class.Finalizers) == 0 {
 		t.Errorf("class has finalizers %v (%v)", class.Finalizers, err)

@@ -55,6 +55,7 @@ type shoot struct {
 
 // TestMachineBecomesANodeAndStaysOne goes through the life of a machine, with a real API server, and a fake systemd and kubelet.
 func TestMachineBecomesANodeAndStaysOne(t *testing.T) {
+	step := env.Story(t)
 	e := env.Start(t)
 	c, err := client.NewWithWatch(e.Config, client.Options{Scheme: clientgoscheme.Scheme})
 	if err != nil {
@@ -73,7 +74,7 @@ func TestMachineBecomesANodeAndStaysOne(t *testing.T) {
 	s.publish("first")
 	restarted := s.run()
 
-	// The kubelet is started, and creates its Node.
+	step("the kubelet is started, and creates its Node")
 	s.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName, Labels: map[string]string{
 		constants.WorkerPoolGardenerNodeAgentSecretName: componentosc.SecretName(pool, hash),
 	}}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"}})
@@ -97,7 +98,7 @@ func TestMachineBecomesANodeAndStaysOne(t *testing.T) {
 		return nil
 	})
 
-	// A new configuration is published.
+	step("a new configuration is published")
 	s.publish("second")
 	second := s.awaitChecksum(first)
 	s.hasFile("/etc/example", "second")
@@ -108,7 +109,7 @@ func TestMachineBecomesANodeAndStaysOne(t *testing.T) {
 		}
 	}
 
-	// An annotation asks for units to be restarted.
+	step("an annotation asks for units to be restarted")
 	s.annotate(nodeagentconfigv1alpha1.AnnotationRestartSystemdServices, "kubelet,example.service")
 	s.awaitNode(func(node *corev1.Node) error {
 		if value, ok := node.Annotations[nodeagentconfigv1alpha1.AnnotationRestartSystemdServices]; ok {
@@ -119,14 +120,14 @@ func TestMachineBecomesANodeAndStaysOne(t *testing.T) {
 	s.starts("example.service", 3)
 	s.starts("kubelet.service", 1)
 
-	// A configuration waits for its delay, until the delay is removed.
+	step("a configuration waits for its delay, until the delay is removed")
 	s.annotate(constants.NodeAgentReconciliationDelay, "1h")
 	s.publish("third")
 	s.annotate(constants.NodeAgentReconciliationDelay, "0s")
 	s.awaitChecksum(second)
 	s.hasFile("/etc/example", "third")
 
-	// The label of the Node names another Secret.
+	step("the label of the Node names another Secret")
 	s.write(componentosc.NodeAgentConfigFile, "kind: NodeAgentConfiguration\napiVersion: nodeagent.config.gardener.cloud/v1alpha1\n")
 	err = kube.PatchMetadata(t.Context(), s.client, s.node(), func(o *metav1.PartialObjectMetadata) {
 		o.Labels[constants.WorkerPoolGardenerNodeAgentSecretName] = "another"

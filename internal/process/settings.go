@@ -81,9 +81,16 @@ func ClientConfig(connection componentbaseconfigv1alpha1.ClientConnectionConfigu
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig %q: %w", connection.Kubeconfig, err)
 	}
-	config.QPS, config.Burst = connection.QPS, int(connection.Burst)
-	config.AcceptContentTypes, config.ContentType = connection.AcceptContentTypes, connection.ContentType
+	SetConnection(connection)(config)
 	return config, nil
+}
+
+// SetConnection returns a function that sets the rate limits and content types of a client configuration.
+func SetConnection(connection componentbaseconfigv1alpha1.ClientConnectionConfiguration) func(*rest.Config) {
+	return func(config *rest.Config) {
+		config.QPS, config.Burst = connection.QPS, int(connection.Burst)
+		config.AcceptContentTypes, config.ContentType = connection.AcceptContentTypes, connection.ContentType
+	}
 }
 
 // NewLogger returns a logger that writes lines of JSON or text. Of the levels info, debug and error, debug shows V(1) too.

@@ -28,8 +28,9 @@ type Values struct {
 	Concurrency int
 	// Clock is for renewal times. Nil means the real clock.
 	Clock clock.PassiveClock
-	// Good says whether a token that is not due is good, such as by who signed it. One that is not is replaced. Nil means that all are.
-	Good func(token string) bool
+	// Valid says whether a token whose renewal is not due is still trusted, for example by the key that has signed it. One that is not is
+	// replaced. Nil means that all are.
+	Valid func(token string) bool
 }
 
 // Add adds the controller to a manager. The source cluster has the Secrets, the target the ServiceAccounts; they may be the same.
@@ -68,14 +69,14 @@ func New(source, target client.Client, caBundle []byte, v Values) *Reconciler {
 
 func newReconciler(v Values) *Reconciler {
 	r := &Reconciler{
-		Class: v.Class, TargetNamespace: v.TargetNamespace, clock: v.Clock, good: v.Good,
+		Class: v.Class, TargetNamespace: v.TargetNamespace, clock: v.Clock, valid: v.Valid,
 		early: func() float64 { return rand.Float64() * maxEarly }, // it spreads load, and keeps no secret
 	}
 	if r.clock == nil {
 		r.clock = clock.RealClock{}
 	}
-	if r.good == nil {
-		r.good = func(string) bool { return true }
+	if r.valid == nil {
+		r.valid = func(string) bool { return true }
 	}
 	return r
 }

@@ -53,8 +53,8 @@ type Reconciler struct {
 	// caBundle returns the CA bundle of the target cluster.
 	caBundle func() ([]byte, error)
 	clock    clock.PassiveClock
-	// good is whether a token is, besides that it is not due.
-	good func(token string) bool
+	// valid is whether a token is still trusted. One that is not is replaced before its renewal is due.
+	valid func(token string) bool
 	// early returns a share of at most maxEarly.
 	early func() float64
 }
@@ -70,14 +70,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if secret.DeletionTimestamp != nil || !r.responsible(secret) {
 		return reconcile.Result{}, nil
 	}
-	order, err := orderOf(secret, r.TargetNamespace)
+	d, err := desiredOf(secret, r.TargetNamespace)
 	if err != nil {
 		return reconcile.Result{}, reconcile.TerminalError(err) // only an edit helps
 	}
-	if err := r.authorize(secret, order); err != nil {
+	if err := r.authorize(secret, d); err != nil {
 		return reconcile.Result{}, reconcile.TerminalError(err) // only another Secret, or an edit, helps
 	}
-	renewAt, err := r.fill(ctx, secret, order)
+	renewAt, err := r.fill(ctx, secret, d)
 	if err != nil {
 		if errors.Is(err, errKubeconfig) {
 			err = reconcile.TerminalError(err)
@@ -87,8 +87,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: max(renewAt.Sub(r.clock.Now()), time.Second)}, nil
 }
 
-// order is what a Secret asks for.
-type order struct {
+// desired is the token that the annotations of a Secret request.
+type desired struct {
 	account  types.NamespacedName
 	labels   map[string]string
 	lifetime time.Duration
@@ -98,80 +98,80 @@ type order struct {
 	target *types.NamespacedName
 }
 
-// orderOf reads the annotations of a Secret. A namespace overrules that of the annotation.
-func orderOf(secret *corev1.Secret, namespace string) (order, error) {
+// desiredOf reads the annotations of a Secret. A namespace overrides that of the annotation.
+func desiredOf(secret *corev1.Secret, namespace string) (desired, error) {
 	a := secret.Annotations
-	o := order{
+	d := desired{
 		account:  types.NamespacedName{Namespace: a[resourcesv1alpha1.ServiceAccountNamespace], Name: a[resourcesv1alpha1.ServiceAccountName]},
 		lifetime: defaultLifetime,
 		withCA:   a[resourcesv1alpha1.ServiceAccountInjectCABundle] == "true",
 	}
 	if namespace != "" {
-		o.account.Namespace = namespace
+		d.account.Namespace = namespace
 	}
 	for _, wanted := range []struct{ key, value string }{
-		{resourcesv1alpha1.ServiceAccountNamespace, o.account.Namespace}, {resourcesv1alpha1.ServiceAccountName, o.account.Name},
+		{resourcesv1alpha1.ServiceAccountNamespace, d.account.Namespace}, {resourcesv1alpha1.ServiceAccountName, d.account.Name},
 	} {
 		if wanted.value == "" {
-			return o, fmt.Errorf("annotation %s is missing", wanted.key)
+			return d, fmt.Errorf("annotation %s is missing", wanted.key)
 		}
 	}
 	if value := a[resourcesv1alpha1.ServiceAccountLabels]; value != "" {
-		if err := json.Unmarshal([]byte(value), &o.labels); err != nil {
-			return o, fmt.Errorf("annotation %s: %w", resourcesv1alpha1.ServiceAccountLabels, err)
+		if err := json.Unmarshal([]byte(value), &d.labels); err != nil {
+			return d, fmt.Errorf("annotation %s: %w", resourcesv1alpha1.ServiceAccountLabels, err)
 		}
 	}
 	if value := a[resourcesv1alpha1.ServiceAccountTokenExpirationDuration]; value != "" {
 		lifetime, err := time.ParseDuration(value)
 		if err != nil || lifetime <= 0 {
-			return o, fmt.Errorf("annotation %s: %q is not a duration such as 6h", resourcesv1alpha1.ServiceAccountTokenExpirationDuration, value)
+			return d, fmt.Errorf("annotation %s: %q is not a duration such as 6h", resourcesv1alpha1.ServiceAccountTokenExpirationDuration, value)
 		}
-		o.lifetime = lifetime
+		d.lifetime = lifetime
 	}
 	targetNamespace, name := a[resourcesv1alpha1.TokenRequestorTargetSecretNamespace], a[resourcesv1alpha1.TokenRequestorTargetSecretName]
 	if (targetNamespace == "") != (name == "") {
-		return o, fmt.Errorf("annotations %s and %s: one of them is missing",
+		return d, fmt.Errorf("annotations %s and %s: one of them is missing",
 			resourcesv1alpha1.TokenRequestorTargetSecretNamespace, resourcesv1alpha1.TokenRequestorTargetSecretName)
 	}
 	if name != "" {
-		o.target = &types.NamespacedName{Namespace: targetNamespace, Name: name}
+		d.target = &types.NamespacedName{Namespace: targetNamespace, Name: name}
 	}
-	return o, nil
+	return d, nil
 }
 
-// authorize returns an error if a Secret asks for what is not for it. Tokens of the garden are for extensions, and none is for a copy of what
+// authorize returns an error if a Secret may not have the token that it requests. Tokens of the garden are for extensions, and none is for a copy of what
 // users wrote.
-func (r *Reconciler) authorize(secret *corev1.Secret, o order) error {
+func (r *Reconciler) authorize(secret *corev1.Secret, d desired) error {
 	if usercopy.Is(secret) {
 		return errors.New("the Secret is a copy of what users have in the garden: it gets no token")
 	}
-	if r.Class == resourcesv1alpha1.ResourceManagerClassGarden && !strings.HasPrefix(o.account.Name, constants.ExtensionGardenServiceAccountPrefix) {
+	if r.Class == resourcesv1alpha1.ResourceManagerClassGarden && !strings.HasPrefix(d.account.Name, constants.ExtensionGardenServiceAccountPrefix) {
 		return fmt.Errorf("annotation %s: %q does not begin with %q, as ServiceAccounts of extensions in the garden do",
-			resourcesv1alpha1.ServiceAccountName, o.account.Name, constants.ExtensionGardenServiceAccountPrefix)
+			resourcesv1alpha1.ServiceAccountName, d.account.Name, constants.ExtensionGardenServiceAccountPrefix)
 	}
-	if r.TargetNamespace != "" && o.target != nil && o.target.Namespace != r.TargetNamespace {
+	if r.TargetNamespace != "" && d.target != nil && d.target.Namespace != r.TargetNamespace {
 		return fmt.Errorf("annotation %s: %q is not the namespace %q of the ServiceAccounts",
-			resourcesv1alpha1.TokenRequestorTargetSecretNamespace, o.target.Namespace, r.TargetNamespace)
+			resourcesv1alpha1.TokenRequestorTargetSecretNamespace, d.target.Namespace, r.TargetNamespace)
 	}
 	return nil
 }
 
-// fill makes everything as it is ordered, and returns when the token is to be renewed.
-func (r *Reconciler) fill(ctx context.Context, secret *corev1.Secret, o order) (time.Time, error) {
-	account, created, err := r.ensureAccount(ctx, o)
+// fill creates the ServiceAccount, writes a valid token into the Secret, and returns when it is to be renewed.
+func (r *Reconciler) fill(ctx context.Context, secret *corev1.Secret, d desired) (time.Time, error) {
+	account, created, err := r.ensureAccount(ctx, d)
 	if err != nil {
 		return time.Time{}, err
 	}
 	var bundle []byte
-	if o.withCA {
+	if d.withCA {
 		if bundle, err = r.caBundle(); err != nil {
 			return time.Time{}, fmt.Errorf("read the CA bundle of the target cluster: %w", err)
 		}
 	}
 	// The Secret that the token goes into.
 	filled := secret
-	if o.target != nil {
-		if filled, err = r.readTarget(ctx, *o.target); err != nil {
+	if d.target != nil {
+		if filled, err = r.readTarget(ctx, *d.target); err != nil {
 			return time.Time{}, err
 		}
 		if raw, ok := secret.Data[resourcesv1alpha1.DataKeyKubeconfig]; ok && filled.Data[resourcesv1alpha1.DataKeyKubeconfig] == nil {
@@ -183,9 +183,9 @@ func (r *Reconciler) fill(ctx context.Context, secret *corev1.Secret, o order) (
 		return time.Time{}, err
 	}
 	renewAt, err := time.Parse(time.RFC3339, secret.Annotations[resourcesv1alpha1.ServiceAccountTokenRenewTimestamp])
-	if err != nil || token == "" || created || !r.clock.Now().Before(renewAt) || !r.good(token) {
-		logf.FromContext(ctx).Info("Requesting a token", "serviceAccount", o.account)
-		if token, renewAt, err = r.request(ctx, account, o.lifetime); err != nil {
+	if err != nil || token == "" || created || !r.clock.Now().Before(renewAt) || !r.valid(token) {
+		logf.FromContext(ctx).Info("Requesting a token", "serviceAccount", d.account)
+		if token, renewAt, err = r.request(ctx, account, d.lifetime); err != nil {
 			return time.Time{}, err
 		}
 	}
@@ -193,7 +193,7 @@ func (r *Reconciler) fill(ctx context.Context, secret *corev1.Secret, o order) (
 	if err != nil {
 		return time.Time{}, err
 	}
-	if o.target != nil {
+	if d.target != nil {
 		if err := r.writeTarget(ctx, filled, data); err != nil {
 			return time.Time{}, err
 		}
@@ -214,25 +214,25 @@ func (r *Reconciler) fill(ctx context.Context, secret *corev1.Secret, o order) (
 }
 
 // ensureAccount returns the ServiceAccount, and whether it had to be created.
-func (r *Reconciler) ensureAccount(ctx context.Context, o order) (*corev1.ServiceAccount, bool, error) {
+func (r *Reconciler) ensureAccount(ctx context.Context, d desired) (*corev1.ServiceAccount, bool, error) {
 	account := &corev1.ServiceAccount{}
-	err := r.targetClient.Get(ctx, o.account, account)
+	err := r.targetClient.Get(ctx, d.account, account)
 	if apierrors.IsNotFound(err) {
 		account = &corev1.ServiceAccount{
-			ObjectMeta:                   metav1.ObjectMeta{Namespace: o.account.Namespace, Name: o.account.Name, Labels: o.labels},
+			ObjectMeta:                   metav1.ObjectMeta{Namespace: d.account.Namespace, Name: d.account.Name, Labels: d.labels},
 			AutomountServiceAccountToken: new(false),
 		}
 		if err := r.targetClient.Create(ctx, account); err != nil {
 			// A missing namespace is not routine: the error has to be reported.
-			return nil, false, fmt.Errorf("create ServiceAccount %s: %s", o.account, err) //nolint:errorlint // see above
+			return nil, false, fmt.Errorf("create ServiceAccount %s: %s", d.account, err) //nolint:errorlint // see above
 		}
 		return account, true, nil
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("read ServiceAccount %s: %w", o.account, err)
+		return nil, false, fmt.Errorf("read ServiceAccount %s: %w", d.account, err)
 	}
 	before := account.DeepCopy()
-	for key, value := range o.labels {
+	for key, value := range d.labels {
 		metav1.SetMetaDataLabel(&account.ObjectMeta, key, value)
 	}
 	account.AutomountServiceAccountToken = new(false)
@@ -240,7 +240,7 @@ func (r *Reconciler) ensureAccount(ctx context.Context, o order) (*corev1.Servic
 		return account, false, nil
 	}
 	if err := r.targetClient.Patch(ctx, account, client.MergeFrom(before)); err != nil {
-		return nil, false, fmt.Errorf("patch ServiceAccount %s: %w", o.account, err)
+		return nil, false, fmt.Errorf("patch ServiceAccount %s: %w", d.account, err)
 	}
 	return account, false, nil
 }

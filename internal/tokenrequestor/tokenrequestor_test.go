@@ -54,7 +54,7 @@ func newWorld(secret *corev1.Secret) *world {
 	}).Build()
 	w.reconciler = &Reconciler{
 		Class: "shoot", sourceClient: w.source, sourceReader: w.source, targetClient: w.target, clock: w.clock,
-		caBundle: func() ([]byte, error) { return []byte("CA"), nil }, early: func() float64 { return 0 }, good: func(string) bool { return true },
+		caBundle: func() ([]byte, error) { return []byte("CA"), nil }, early: func() float64 { return 0 }, valid: func(string) bool { return true },
 	}
 	return w
 }
@@ -183,15 +183,15 @@ func TestASecretOfTheTarget(t *testing.T) {
 	if w.pass(t); w.tokens != 1 {
 		t.Errorf("%d tokens in a steady state", w.tokens)
 	}
-	w.reconciler.good = func(token string) bool { return token != "token-1" }
+	w.reconciler.valid = func(token string) bool { return token != "token-1" }
 	for range 2 {
 		if w.pass(t); w.tokens != 2 {
-			t.Errorf("%d tokens after the first one was good no more", w.tokens)
+			t.Errorf("%d tokens after the first one was no longer valid", w.tokens)
 		}
 	}
 }
 
-func TestBadOrders(t *testing.T) {
+func TestInvalidSecrets(t *testing.T) {
 	for name, tc := range map[string]struct {
 		secret *corev1.Secret
 		want   string

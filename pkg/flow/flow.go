@@ -124,6 +124,27 @@ func sorted(nodes []*node) ([]*node, error) {
 // Name is the name of the flow.
 func (f *Flow) Name() string { return f.name }
 
+// UpTo returns the flow that ends with one task: it has this one, and those that come before it.
+func (f *Flow) UpTo(id string) (*Flow, error) {
+	last := slices.IndexFunc(f.tasks, func(n *node) bool { return n.ID == id })
+	if last < 0 {
+		return nil, fmt.Errorf("flow %q: there is no task %q", f.name, id)
+	}
+	needed := map[*node]bool{f.tasks[last]: true}
+	var tasks []Task
+	for _, n := range slices.Backward(f.tasks[:last+1]) { // dependencies of a task are in front of it
+		if !needed[n] {
+			continue
+		}
+		for _, first := range n.after {
+			needed[first] = true
+		}
+		tasks = append(tasks, n.Task)
+	}
+	slices.Reverse(tasks)
+	return New(f.name, tasks...)
+}
+
 // String lists the tasks, each with its dependencies, in an order that respects them. It is stable, for golden files.
 func (f *Flow) String() string {
 	var out strings.Builder

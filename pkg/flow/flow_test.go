@@ -298,6 +298,24 @@ func TestLatest(t *testing.T) {
 	})
 }
 
+func TestLatestEvery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		begin := time.Now()
+		offer, stop := LatestEvery(time.Minute, func(i int) { got = append(got, fmt.Sprintf("%d after %s", i, time.Since(begin))) })
+		for i := range 13 {
+			offer(i)
+			<-time.After(10 * time.Second)
+			synctest.Wait()
+		}
+		offer(13)
+		stop() // does not wait for the end of the period
+		if diff := cmp.Diff([]string{"0 after 0s", "5 after 1m0s", "11 after 2m0s", "13 after 2m10s"}, got); diff != "" {
+			t.Errorf("values (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestManyTasks(t *testing.T) {
 	var tasks []Task
 	var sum atomic.Int64

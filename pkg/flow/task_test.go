@@ -26,6 +26,16 @@ func TestTasksOfAFlow(t *testing.T) {
 	if diff := cmp.Diff("namespace\netcd <- namespace\netcd-ready <- etcd\ndns <- namespace\n", f.String()); diff != "" {
 		t.Errorf("flow (-want +got):\n%s", diff)
 	}
+	f, err = f.UpTo("etcd-ready")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("namespace\netcd <- namespace\netcd-ready <- etcd\n", f.String()); diff != "" {
+		t.Errorf("flow up to a task (-want +got):\n%s", diff)
+	}
+	if _, err := f.UpTo("dns"); err == nil {
+		t.Error("a flow ends with a task that it does not have")
+	}
 	f, err = New("test", Without(append(tasks, Do("shoot", "Deploying the shoot", run, "etcd-ready"), Do("backup", "Creating the backup", run)),
 		"etcd", "etcd-ready")...)
 	if err != nil {

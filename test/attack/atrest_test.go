@@ -60,7 +60,7 @@ func TestCredentialsOfTheGardenAtRest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { etcd.Close() })
+	t.Cleanup(func() { _ = etcd.Close() })
 
 	withText := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: name, Annotations: map[string]string{"values": inEtcd}}

@@ -448,7 +448,7 @@ func TestGatewayIsNotExhausted(t *testing.T) {
 	}
 	dir, free := t.TempDir(), ports.Free(t, 2)
 	config := filepath.Join(dir, "haproxy.cfg")
-	if err := os.WriteFile(config, []byte(gateway.Configuration(dir, free[0], free[1])), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(gateway.Configuration(dir, free[0], free[1], false)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	certificate := selfSigned(t, "server")

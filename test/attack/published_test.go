@@ -38,6 +38,16 @@ func TestMemberDoesNotForgeWhatIsPublished(t *testing.T) {
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: memberRole},
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "member@example.com"}},
 		},
+		// The controller for the access of seeds grants this, by name.
+		&rbacv1.Role{
+			ObjectMeta: metav1.ObjectMeta{Namespace: attackers, Name: "gardenlet"},
+			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}}},
+		},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: attackers, Name: "gardenlet"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "gardenlet"},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: constants.SeedUserNamePrefix + seedName}},
+		},
 	} {
 		if err := e.Client.Create(ctx, object); err != nil {
 			t.Fatal(err)

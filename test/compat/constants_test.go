@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"gardener.cloud/gardener/pkg/secrets"
 )
 
 // constantSections are the sections of constants.yaml that belong to the API as a whole, so that every value of them must be a constant
@@ -57,6 +59,36 @@ func TestConstants(t *testing.T) {
 			t.Errorf("%s: no constants for %q", section, missing)
 		}
 		t.Logf("%s: %d values", section, len(want))
+	}
+}
+
+// TestSecretsManagerLabels compares the labels by which other managers, and tools, find credentials in the namespace of a control plane.
+func TestSecretsManagerLabels(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(factsDir(t), "constants.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var facts struct {
+		Labels      map[string]string `json:"labels"`
+		LabelValues map[string]string `json:"labelValues"`
+	}
+	if err := yaml.Unmarshal(data, &facts); err != nil {
+		t.Fatal(err)
+	}
+	for name, ours := range map[string]string{
+		"LabelKeyName": secrets.LabelKeyName, "LabelKeyManagedBy": secrets.LabelKeyManagedBy, "LabelKeyManagerIdentity": secrets.LabelKeyManagerIdentity,
+		"LabelKeyChecksumConfig": secrets.LabelKeyChecksumConfig, "LabelKeyChecksumSigningCA": secrets.LabelKeyChecksumSigningCA,
+		"LabelKeyBundleFor": secrets.LabelKeyBundleFor, "LabelKeyPersist": secrets.LabelKeyPersist,
+		"LabelKeyLastRotationInitiationTime": secrets.LabelKeyLastRotationInitiationTime, "LabelKeyIssuedAtTime": secrets.LabelKeyIssuedAtTime,
+		"LabelKeyValidUntilTime": secrets.LabelKeyValidUntilTime, "LabelKeyRenewAfterValidityPercentage": secrets.LabelKeyRenewAfterValidityPercentage,
+		"LabelKeyUseDataForName": secrets.LabelKeyUseDataForName,
+	} {
+		if want := facts.Labels[name]; want == "" || ours != want {
+			t.Errorf("%s is %q, want %q", name, ours, want)
+		}
+	}
+	if want := facts.LabelValues["LabelValueSecretsManager"]; secrets.LabelValueSecretsManager != want {
+		t.Errorf("%s is %q, want %q", secrets.LabelKeyManagedBy, secrets.LabelValueSecretsManager, want)
 	}
 }
 

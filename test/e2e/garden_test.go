@@ -19,6 +19,7 @@ import (
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/test/builder"
 )
 
 // testGarden uses the garden of a landscape, and its seed: a project becomes ready, a shoot is defaulted, scheduled and deleted, the seed
@@ -29,7 +30,7 @@ func testGarden(t *testing.T, l *landscape) {
 		if err := l.client.Create(t.Context(), project); err != nil {
 			t.Fatal(err)
 		}
-		await(t, l.client, &corev1beta1.ProjectList{}, func(projects []*corev1beta1.Project) error {
+		await(t, l.client, func(projects []*corev1beta1.Project) error {
 			for _, p := range projects {
 				if p.Name == project.Name && p.Status.Phase == corev1beta1.ProjectReady {
 					return nil
@@ -43,7 +44,7 @@ func testGarden(t *testing.T, l *landscape) {
 		}
 	})
 	t.Run("the seed is ready", func(t *testing.T) {
-		await(t, l.client, &corev1beta1.SeedList{}, func(seeds []*corev1beta1.Seed) error {
+		await(t, l.client, func(seeds []*corev1beta1.Seed) error {
 			if len(seeds) != 1 {
 				return fmt.Errorf("there are %d seeds", len(seeds))
 			}
@@ -58,18 +59,8 @@ func testGarden(t *testing.T, l *landscape) {
 	t.Run("a seed keeps the objects of a ManagedResource", func(t *testing.T) { testManagedResource(t, l) })
 	t.Run("a seed runs etcd", func(t *testing.T) { testEtcd(t, l) })
 	t.Run("a shoot is defaulted, and scheduled to the seed", func(t *testing.T) {
-		profile := &corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "versions"}, Spec: corev1beta1.CloudProfileSpec{
-			Type: "local", Regions: []corev1beta1.Region{{Name: "local"}},
-			Kubernetes:   corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{{Version: "1.36.1"}, {Version: "1.36.3"}}},
-			MachineTypes: []corev1beta1.MachineType{{Name: "local", CPU: resource.MustParse("1"), GPU: resource.MustParse("0"), Memory: resource.MustParse("1Gi")}},
-			MachineImages: []corev1beta1.MachineImage{{Name: "local", Versions: []corev1beta1.MachineImageVersion{{
-				ExpirableVersion: corev1beta1.ExpirableVersion{Version: "1.0.0"}, CRI: []corev1beta1.CRI{{Name: corev1beta1.CRINameContainerD}},
-			}}}},
-		}}
-		shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "first"}, Spec: corev1beta1.ShootSpec{
-			CloudProfile: &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "versions"}, Region: "local",
-			Provider: corev1beta1.Provider{Type: "local"}, Kubernetes: corev1beta1.Kubernetes{Version: "1.36"},
-		}}
+		profile := builder.CloudProfile("versions", builder.Versions("1.36.1", "1.36.3"))
+		shoot := builder.Shoot("first", func(s *corev1beta1.Shoot) { s.Spec.CloudProfile.Name, s.Spec.Kubernetes.Version = profile.Name, "1.36" })
 		for _, object := range []client.Object{profile, shoot} {
 			if err := l.client.Create(t.Context(), object); err != nil {
 				t.Fatal(err)
@@ -78,7 +69,7 @@ func testGarden(t *testing.T, l *landscape) {
 		if shoot.Spec.Kubernetes.Version != "1.36.3" {
 			t.Errorf("the version was defaulted to %s", shoot.Spec.Kubernetes.Version)
 		}
-		await(t, l.client, &corev1beta1.ShootList{}, func(shoots []*corev1beta1.Shoot) error {
+		await(t, l.client, func(shoots []*corev1beta1.Shoot) error {
 			if seed := shoots[0].Spec.SeedName; seed == nil || *seed != "local" {
 				return fmt.Errorf("it has no seed, last operation is %+v", shoots[0].Status.LastOperation)
 			}
@@ -130,20 +121,20 @@ func testManagedResource(t *testing.T, l *landscape) {
 			t.Fatal(err)
 		}
 	}
-	await(t, l.client, &corev1.ConfigMapList{}, asOrdered(count), client.MatchingLabels(label))
+	await(t, l.client, asOrdered(count), client.MatchingLabels(label))
 	t.Logf("%d objects applied after %s", count, time.Since(start).Round(time.Millisecond))
 	start = time.Now()
 	changed := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ordered-7"}}
 	if err := l.client.Patch(t.Context(), changed, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"a":"x","c":"d"}}`))); err != nil {
 		t.Fatal(err)
 	}
-	await(t, l.client, &corev1.ConfigMapList{}, asOrdered(count), client.MatchingLabels(label))
+	await(t, l.client, asOrdered(count), client.MatchingLabels(label))
 	t.Logf("reverted after %s", time.Since(start).Round(time.Millisecond))
 	start = time.Now()
 	if err := l.client.Delete(t.Context(), managed); err != nil {
 		t.Fatal(err)
 	}
-	await(t, l.client, &corev1.ConfigMapList{}, asOrdered(0), client.MatchingLabels(label))
+	await(t, l.client, asOrdered(0), client.MatchingLabels(label))
 	t.Logf("deleted after %s", time.Since(start).Round(time.Millisecond))
 }
 
@@ -156,7 +147,7 @@ func testEtcd(t *testing.T, l *landscape) {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	await(t, l.client, &druidv1alpha1.EtcdList{}, func(etcds []*druidv1alpha1.Etcd) error {
+	await(t, l.client, func(etcds []*druidv1alpha1.Etcd) error {
 		if ready := etcds[0].Status.Ready; ready == nil || !*ready {
 			return fmt.Errorf("conditions are %+v", etcds[0].Status.Conditions)
 		}
@@ -173,7 +164,7 @@ func testEtcd(t *testing.T, l *landscape) {
 	if err := l.client.Delete(t.Context(), etcd); err != nil {
 		t.Fatal(err)
 	}
-	await(t, l.client, &druidv1alpha1.EtcdList{}, func(etcds []*druidv1alpha1.Etcd) error {
+	await(t, l.client, func(etcds []*druidv1alpha1.Etcd) error {
 		if len(etcds) > 0 {
 			return fmt.Errorf("it still exists: %+v", etcds[0].Status)
 		}

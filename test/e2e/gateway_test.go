@@ -24,7 +24,7 @@ import (
 // testGateway reaches a server in the seed through the gateway: routes work as soon as they exist, and connections outlive them.
 func testGateway(t *testing.T, l *landscape) {
 	var address string
-	await(t, l.client, &gatewayv1.GatewayList{}, func(gateways []*gatewayv1.Gateway) error {
+	await(t, l.client, func(gateways []*gatewayv1.Gateway) error {
 		if len(gateways) != 1 || len(gateways[0].Status.Addresses) != 1 {
 			return errors.New("the gateway has no address")
 		}

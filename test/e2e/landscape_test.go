@@ -48,6 +48,7 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 	product "gardener.cloud/gardener/landscape"
 	"gardener.cloud/gardener/test/e2e/serverimage"
+	"gardener.cloud/gardener/test/env"
 )
 
 const (
@@ -156,7 +157,7 @@ func TestLandscape(t *testing.T) {
 			d.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
 		})
 		greedy.ask(t, http.MethodGet, "/eat?mebibytes=200", "") //nolint:errcheck // it does not live to answer
-		await(t, l.client, &corev1.PodList{}, func(pods []*corev1.Pod) error {
+		await(t, l.client, func(pods []*corev1.Pod) error {
 			for _, pod := range pods {
 				for _, status := range pod.Status.ContainerStatuses {
 					if ended := status.LastTerminationState.Terminated; ended != nil && ended.Reason == "OOMKilled" {
@@ -196,7 +197,7 @@ func TestLandscape(t *testing.T) {
 		rebooted := time.Now().Truncate(time.Second)
 		l.cli(t, "shell", "runtime-0", "--", "systemctl", "reboot") //nolint:errcheck // the connection may end first
 		l.run(t, "up", "--without-shoot")
-		await(t, l.client, &corev1.PodList{}, func(pods []*corev1.Pod) error {
+		await(t, l.client, func(pods []*corev1.Pod) error {
 			reason := fmt.Errorf("there is no pod")
 			for _, pod := range pods {
 				statuses := pod.Status.ContainerStatuses // a new pod has none yet
@@ -213,7 +214,7 @@ func TestLandscape(t *testing.T) {
 		}
 	})
 
-	await(t, l.client, &corev1.PodList{}, func(pods []*corev1.Pod) error {
+	await(t, l.client, func(pods []*corev1.Pod) error {
 		if len(pods) == 0 {
 			return fmt.Errorf("the shoot has no machine yet")
 		}
@@ -393,7 +394,7 @@ func (l *landscape) keepArtifacts(t *testing.T) {
 	common := []string{"--name", l.name, "--dir", l.dir}
 	save("status.txt", l.binary, append(common, "status")...)
 	save("journal.txt", l.binary, append(common, "logs", "runtime-0", "-n", "2000")...)
-	for _, service := range []string{"registry", "resolver", "containerd"} {
+	for _, service := range []string{"registry", "registry-push", "resolver", "containerd"} {
 		save(service+".log", l.binary, append(common, "logs", service, "-n", "500")...)
 	}
 	if l.clientset != nil {
@@ -488,7 +489,7 @@ func (l *landscape) deploy(t *testing.T, name string, change func(*appsv1.Deploy
 	}
 	l.awaitDeployment(t, name)
 	var address string
-	await(t, l.client, &corev1.ServiceList{}, func(services []*corev1.Service) error {
+	await(t, l.client, func(services []*corev1.Service) error {
 		for _, s := range services {
 			if len(s.Status.LoadBalancer.Ingress) > 0 {
 				address = s.Status.LoadBalancer.Ingress[0].IP
@@ -502,7 +503,7 @@ func (l *landscape) deploy(t *testing.T, name string, change func(*appsv1.Deploy
 
 func (c cluster) awaitDeployment(t *testing.T, name string) {
 	t.Helper()
-	await(t, c.client, &appsv1.DeploymentList{}, func(deployments []*appsv1.Deployment) error {
+	await(t, c.client, func(deployments []*appsv1.Deployment) error {
 		for _, d := range deployments {
 			return kube.DeploymentComplete(d)
 		}
@@ -577,14 +578,12 @@ func (a app) eventually(t *testing.T, method, path, body string) (got string) {
 	return got
 }
 
-// await is kube.Await in the default namespace unless the options name another, with a timeout.
-func await[T client.Object](t *testing.T, c client.WithWatch, list client.ObjectList, check func([]T) error, options ...client.ListOption) {
+// await is env.AwaitList in the default namespace unless the options name another, with the timeout of the landscape.
+func await[T client.Object](t *testing.T, c client.WithWatch, check func([]T) error, options ...client.ListOption) {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(working(t), timeout, fmt.Errorf("not done after %s", timeout))
 	defer cancel()
-	if err := kube.Await(ctx, c, list, check, nil, append([]client.ListOption{client.InNamespace("default")}, options...)...); err != nil {
-		t.Fatal(err)
-	}
+	env.AwaitListUntil(ctx, t, c, check, append([]client.ListOption{client.InNamespace("default")}, options...)...)
 }
 
 func (c cluster) pod(t *testing.T, app string) *corev1.Pod {
@@ -621,7 +620,7 @@ func (l *landscape) replacePods(t *testing.T, app string) {
 	if err := l.client.Delete(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
-	await(t, l.client, &corev1.PodList{}, func(pods []*corev1.Pod) error {
+	await(t, l.client, func(pods []*corev1.Pod) error {
 		if len(pods) != 1 || pods[0].UID == old.UID {
 			return fmt.Errorf("there are %d pods, and not one new one", len(pods))
 		}

@@ -371,7 +371,7 @@ func testRotation(t *testing.T, l *landscape, key client.ObjectKey, old cluster)
 	}
 	l.rotate(t, key, old)
 	renewed := l.shoot(t, key)
-	await(t, renewed.client, &corev1.NodeList{}, func(nodes []*corev1.Node) error {
+	await(t, renewed.client, func(nodes []*corev1.Node) error {
 		if len(nodes) == 0 {
 			return errors.New("there are no nodes")
 		}
@@ -565,7 +565,7 @@ func testMetrics(t *testing.T, c cluster) {
 		}
 		return err
 	})
-	await(t, c.client, &autoscalingv2.HorizontalPodAutoscalerList{}, func(scalers []*autoscalingv2.HorizontalPodAutoscaler) error {
+	await(t, c.client, func(scalers []*autoscalingv2.HorizontalPodAutoscaler) error {
 		if len(scalers) != 1 {
 			return fmt.Errorf("there are %d", len(scalers))
 		}

@@ -31,33 +31,39 @@ const (
 // name of obj determine what is watched. After a timeout, the test fails with the last error of check and the object as it was then.
 func Await[T client.Object](t testing.TB, c client.WithWatch, obj T, check func(T) error) T {
 	t.Helper()
+	ctx, cancel := limited(t)
+	defer cancel()
 	var found T
-	if report := await(t, c, obj, func(objects []T) error {
+	await(ctx, t, c, obj, func(objects []T) error {
 		if len(objects) == 0 {
 			return fmt.Errorf("%T %s does not exist", obj, client.ObjectKeyFromObject(obj))
 		}
 		found = objects[0]
 		return check(found)
-	}, only(obj)...); report != "" {
-		t.Fatal(report)
-	}
+	}, only(obj)...)
 	return found
 }
 
 // AwaitGone watches an object until it does not exist. The kind, namespace and name of obj determine what is watched.
 func AwaitGone[T client.Object](t testing.TB, c client.WithWatch, obj T) {
 	t.Helper()
-	if report := await(t, c, obj, None[T], only(obj)...); report != "" {
-		t.Fatal(report)
-	}
+	ctx, cancel := limited(t)
+	defer cancel()
+	await(ctx, t, c, obj, None[T], only(obj)...)
 }
 
 // AwaitList is Await for all objects of a kind that the options select.
 func AwaitList[T client.Object](t testing.TB, c client.WithWatch, check func([]T) error, options ...client.ListOption) {
 	t.Helper()
-	if report := await(t, c, empty[T](), check, options...); report != "" {
-		t.Fatal(report)
-	}
+	ctx, cancel := limited(t)
+	defer cancel()
+	await(ctx, t, c, empty[T](), check, options...)
+}
+
+// AwaitListUntil is AwaitList that times out when ctx is done, for what takes longer.
+func AwaitListUntil[T client.Object](ctx context.Context, t testing.TB, c client.WithWatch, check func([]T) error, options ...client.ListOption) {
+	t.Helper()
+	await(ctx, t, c, empty[T](), check, options...)
 }
 
 // None is a check of AwaitList: no object may be left.
@@ -94,17 +100,19 @@ func only(obj client.Object) []client.ListOption {
 	return []client.ListOption{client.InNamespace(obj.GetNamespace()), client.MatchingFields{"metadata.name": obj.GetName()}}
 }
 
-// await returns the report of a timeout, "" if check returned nil in time.
-func await[T client.Object](t testing.TB, c client.WithWatch, kind T, check func([]T) error, options ...client.ListOption) string {
-	t.Helper()
+// limited is the context of the test with the timeout of a wait.
+func limited(t testing.TB) (context.Context, context.CancelFunc) {
 	timeout := awaitTimeout
 	if test, ok := t.(interface{ Deadline() (time.Time, bool) }); ok { // a benchmark has none
 		if end, ok := test.Deadline(); ok {
 			timeout = min(timeout, time.Until(end)-reportTime)
 		}
 	}
-	ctx, cancel := context.WithTimeoutCause(t.Context(), timeout, fmt.Errorf("timed out after %s", timeout.Round(time.Millisecond)))
-	defer cancel()
+	return context.WithTimeoutCause(t.Context(), timeout, fmt.Errorf("timed out after %s", timeout.Round(time.Millisecond)))
+}
+
+func await[T client.Object](ctx context.Context, t testing.TB, c client.WithWatch, kind T, check func([]T) error, options ...client.ListOption) {
+	t.Helper()
 	list, err := listOf(c, kind)
 	if err != nil {
 		t.Fatal(err)
@@ -117,11 +125,11 @@ func await[T client.Object](t testing.TB, c client.WithWatch, kind T, check func
 	}, nil, options...)
 	switch {
 	case err == nil:
-		return ""
 	case reason == nil: // nothing was ever listed
-		return err.Error()
+		t.Fatal(err)
+	default:
+		t.Fatalf("%v: %v\nlast seen:%s", context.Cause(ctx), reason, describe(last))
 	}
-	return fmt.Sprintf("%v: %v\nlast seen:%s", context.Cause(ctx), reason, describe(last))
 }
 
 // listOf returns an empty list of the kind of an object.

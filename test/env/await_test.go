@@ -1,8 +1,10 @@
 package env
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -60,7 +62,27 @@ func TestAwait(t *testing.T) {
 		}
 		return nil
 	}, client.InNamespace("default"))
+
+	// The context ends after the first check.
+	ctx, cancel := context.WithCancelCause(t.Context())
+	failed := &recorder{TB: t}
+	AwaitListUntil(ctx, failed, c, func(left []*corev1.ConfigMap) error {
+		cancel(errors.New("the time is over"))
+		return fmt.Errorf("there are %d, want 0", len(left))
+	}, only(Named[*corev1.ConfigMap]("default", "other"))...)
+	want := "the time is over: there are 1, want 0\nlast seen:\n--- *v1.ConfigMap\nmetadata:\n"
+	if got, ok := strings.CutPrefix(failed.text, want); !ok || !strings.Contains(got, "\n  name: other\n") {
+		t.Errorf("report is %q, want it to start with %q", failed.text, want)
+	}
 }
+
+// recorder keeps the text of a failure.
+type recorder struct {
+	testing.TB
+	text string
+}
+
+func (r *recorder) Fatalf(format string, args ...any) { r.text = fmt.Sprintf(format, args...) }
 
 func TestNone(t *testing.T) {
 	if err := None([]*corev1.Secret{}); err != nil {

@@ -76,12 +76,12 @@ func testRoles(t *testing.T, e *env.Env) {
 			member, devNamespace,
 			[]string{
 				"create shoots" + core, "delete shoots" + core, "create shoots" + core + "/adminkubeconfig", "create shoots" + core + "/viewerkubeconfig",
-				"create secrets", "patch configmaps", "create credentialsbindings" + security, "create secretbindings" + core, "list quotas" + core,
+				"create secrets", "patch configmaps", "create credentialsbindings" + security, "create secretbindings" + core, "create quotas" + core,
 				"create workloadidentities" + security, "create bastions.operations.gardener.cloud", "update namespacedcloudprofiles" + core,
 				"create rolebindings.rbac.authorization.k8s.io", "get serviceaccounts", "create openidconnectpresets.settings.gardener.cloud",
 			},
 			[]string{
-				"update shoots" + core + "/binding", "update shoots" + core + "/status", "get internalsecrets" + core, "create quotas" + core,
+				"update shoots" + core + "/binding", "update shoots" + core + "/status", "get internalsecrets" + core, "update shoots" + core + "/finalizers",
 				"get shootstates" + core, "create serviceaccounts", "create workloadidentities" + security + "/token", "get backupentries" + core,
 				"modify-spec-kubernetes namespacedcloudprofiles" + core, "mark-self-hosted shoots" + core,
 			},
@@ -100,11 +100,14 @@ func testRoles(t *testing.T, e *env.Env) {
 		{
 			seed, "garden",
 			[]string{
-				"list shoots" + core, "patch shoots" + core + "/status", "create internalsecrets" + core, "create shootstates" + core,
-				"create workloadidentities" + security + "/token", "create leases.coordination.k8s.io", "get secrets", "create backupentries" + core,
-				"update managedseeds.seedmanagement.gardener.cloud/status",
+				"list shoots" + core, "patch shoots" + core + "/status", "create shootstates" + core,
+				"create workloadidentities" + security + "/token", "create leases.coordination.k8s.io", "get configmaps", "create backupentries" + core,
+				"update managedseeds.seedmanagement.gardener.cloud/status", "update shoots" + core + "/finalizers", "patch workloadidentities" + security,
 			},
-			[]string{"create shoots" + core, "delete shoots" + core, "create projects" + core, "update shoots" + core + "/binding", "create clusterroles.rbac.authorization.k8s.io"},
+			[]string{
+				"create shoots" + core, "delete shoots" + core, "create projects" + core, "update shoots" + core + "/binding", "create clusterroles.rbac.authorization.k8s.io",
+				"get secrets", "create secrets", "get internalsecrets" + core, "create serviceaccounts", "create serviceaccounts/token",
+			},
 		},
 		{
 			bootstrap, "",

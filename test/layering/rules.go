@@ -20,6 +20,7 @@ import (
 
 // sharedAreas are the directories of internal/ that several processes use. Every other one is the code of a single process.
 var sharedAreas = []string{
+	"internal/authorizer",   // gardener-admission-controller serves it, gardener-apiserver asks it
 	"internal/cloudprofile", // checks of admission plugins that maintenance uses too
 	"internal/component",
 	"internal/configfile",

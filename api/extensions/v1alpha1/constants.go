@@ -23,7 +23,7 @@ const (
 const (
 	// WebhookNamePrefix is what the names of the webhook configurations of extensions start with.
 	WebhookNamePrefix = "gardener-extension-"
-	// LabelMutatedByControlPlaneWebhook on a Secret in a control plane namespace, with the value "true", hands it to the control
+	// LabelMutatedByControlPlaneWebhook on an object in a control plane namespace, with the value "true", hands it to the control
 	// plane webhooks of extensions.
 	LabelMutatedByControlPlaneWebhook = "provider.extensions.gardener.cloud/mutated-by-controlplane-webhook"
 )

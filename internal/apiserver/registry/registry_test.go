@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"gardener.cloud/gardener/internal/apiserver/registry/kind"
+	"gardener.cloud/gardener/internal/apiserver/scheme"
 	"gardener.cloud/gardener/test/facts"
 )
 
@@ -114,6 +115,28 @@ func TestTables(t *testing.T) {
 	}
 }
 
+// The reader of this process finds the store of a list by its type.
+func TestLists(t *testing.T) {
+	s, err := scheme.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range kinds(Settings{}) {
+		main := mainResource(t, storageOf(t, k))
+		t.Run(main.GroupVersionResource.Resource, func(t *testing.T) {
+			kinds, _, err := s.ObjectKinds(main.NewList())
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := k.GroupVersionKinds()[0]
+			want.Kind += "List"
+			if !slices.Contains(kinds, want) {
+				t.Errorf("lists are %v, want %v", kinds, want)
+			}
+		})
+	}
+}
+
 // withoutEtcd makes stores that have no connection to etcd.
 type withoutEtcd struct{}
 
@@ -131,7 +154,11 @@ func (withoutEtcd) GetRESTOptions(resource schema.GroupResource, _ runtime.Objec
 
 func storageOf(t *testing.T, k kind.Any) map[string]rest.Storage {
 	t.Helper()
-	resources, err := k.Storage(runtime.NewScheme(), withoutEtcd{})
+	s, err := scheme.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	resources, err := k.Storage(s, withoutEtcd{})
 	if err != nil {
 		t.Fatal(err)
 	}

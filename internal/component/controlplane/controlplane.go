@@ -28,7 +28,8 @@ type Process struct {
 	Name, Namespace string
 	// Labels select the pods.
 	Labels map[string]string
-	// Image and Command are those of the container, and Flags its arguments, without dashes.
+	// Image and Command are those of the container, and Flags those of the command, without dashes. They are in the command of the container, not in
+	// its arguments, as webhooks of extensions change them there.
 	Image, Command string
 	Flags          map[string]string
 	// Replicas is the number of pods, and Spread are the topology keys over which they are spread if possible.
@@ -79,7 +80,7 @@ func (p *Process) Objects() ([]client.Object, error) {
 			constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, kubeapiserver.PolicyLabel(): constants.NetworkPolicyAllowed,
 		}, p.PodLabels),
 		Container: corev1.Container{
-			Image: p.Image, Command: []string{p.Command}, Args: args(p.Flags),
+			Image: p.Image, Command: slices.Concat([]string{p.Command}, args(p.Flags)),
 			Ports:         []corev1.ContainerPort{{Name: "metrics", ContainerPort: p.Port, Protocol: corev1.ProtocolTCP}},
 			LivenessProbe: live, StartupProbe: workload.Eager(live), Resources: resources, VolumeMounts: append(slices.Clone(p.mounts), shootaccess.Mount()),
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
@@ -87,7 +88,7 @@ func (p *Process) Objects() ([]client.Object, error) {
 		Volumes: append(slices.Clone(p.volumes), shootaccess.Volume(p.GenericKubeconfig, p.Name)),
 	}
 	deployment := w.Deployment()
-	deployment.Labels = labels
+	deployment.Labels = workload.Mutable(labels)
 	pod := &deployment.Spec.Template.Spec
 	pod.ServiceAccountName = "" // it does not use the API of the seed
 	pod.AutomountServiceAccountToken = new(false)

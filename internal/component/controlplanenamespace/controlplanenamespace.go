@@ -44,6 +44,7 @@ func Object(v Values) client.Object {
 	if networking := v.Shoot.Spec.Networking; networking != nil && networking.Type != nil {
 		labels[constants.NetworkingProvider] = *networking.Type
 	}
+	labels[constants.BackupProvider] = v.Seed.Spec.Provider.Type
 	if backup := v.Seed.Spec.Backup; backup != nil {
 		labels[constants.BackupProvider] = backup.Provider
 	}

@@ -38,9 +38,10 @@ const (
 
 	// labelKey and labelValue select the pods, also in network policies.
 	labelKey, labelValue = "k8s-app", "kube-dns"
-	// serviceName and customName are names that users and other software rely on.
+	// CustomName is the ConfigMap with configuration of users.
+	CustomName = "coredns-custom"
+	// serviceName is a name that other software relies on.
 	serviceName = "kube-dns"
-	customName  = "coredns-custom"
 
 	healthPort, readyPort, metricsPort = 8080, 8181, 9153
 
@@ -180,7 +181,7 @@ func (v Values) workload(config string) workload.Workload {
 				{Name: configVolume, MountPath: configDir, ReadOnly: true}, {Name: customVolume, MountPath: configDir + "/custom", ReadOnly: true},
 			},
 		},
-		Volumes: []corev1.Volume{workload.ConfigMapVolume(configVolume, config), workload.ConfigMapVolume(customVolume, customName)},
+		Volumes: []corev1.Volume{workload.ConfigMapVolume(configVolume, config), workload.ConfigMapVolume(customVolume, CustomName)},
 	}
 }
 
@@ -213,7 +214,7 @@ func (v Values) service(selector map[string]string) *corev1.Service {
 // custom is for configuration of users: keys that end in ".override" are added to the server block, those in ".server" are further server
 // blocks. It is created once and not updated.
 func custom() *corev1.ConfigMap {
-	configMap := &corev1.ConfigMap{ObjectMeta: meta(customName, nil), Data: map[string]string{
+	configMap := &corev1.ConfigMap{ObjectMeta: meta(CustomName, nil), Data: map[string]string{
 		"changeme.override": "# Plugins for the server block of the cluster, such as: log",
 		"changeme.server":   "# Further server blocks, such as: example.com:8053 { forward . 192.0.2.1 }",
 	}}

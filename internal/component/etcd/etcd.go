@@ -3,6 +3,7 @@
 package etcd
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -93,6 +94,9 @@ type Backup struct {
 	FullSnapshotSchedule string
 	// DeltaSnapshotRetentionPeriod is how long delta snapshots are kept. It may be nil.
 	DeltaSnapshotRetentionPeriod *metav1.Duration
+	// ReelectionPeriod is how often sidecars check which of them makes the backups, and ConnectionTimeout how long connecting to etcd may take for it.
+	// Five seconds if nil.
+	ReelectionPeriod, ConnectionTimeout *metav1.Duration
 }
 
 // Name returns the name of the Etcd of a role.
@@ -274,5 +278,7 @@ func (v Values) backup(spec *druidv1alpha1.BackupSpec) {
 	spec.GarbageCollectionPeriod = &metav1.Duration{Duration: 12 * time.Hour}
 	spec.Compression = &druidv1alpha1.CompressionSpec{Enabled: new(true), Policy: new(druidv1alpha1.GzipCompression)}
 	moment := metav1.Duration{Duration: 5 * time.Second}
-	spec.LeaderElection = &druidv1alpha1.LeaderElectionSpec{ReelectionPeriod: &moment, EtcdConnectionTimeout: &moment}
+	spec.LeaderElection = &druidv1alpha1.LeaderElectionSpec{
+		ReelectionPeriod: cmp.Or(v.Backup.ReelectionPeriod, &moment), EtcdConnectionTimeout: cmp.Or(v.Backup.ConnectionTimeout, &moment),
+	}
 }

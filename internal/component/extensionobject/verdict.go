@@ -23,6 +23,11 @@ type Verdict struct {
 	Message  string
 }
 
+// OfSeed is whether a resource is one that a Seed has for itself. Those of shoots have no class.
+func OfSeed(obj extensionsv1alpha1.Object) bool {
+	return obj.GetNamespace() == constants.GardenNamespace && obj.GetExtensionSpec().GetExtensionClass() == extensionsv1alpha1.ExtensionClassSeed
+}
+
 // Judge returns how far an extension controller is with a resource. Only a status counts that was written for the current spec, after the
 // last request of an operation.
 func Judge(obj extensionsv1alpha1.Object) Verdict {

@@ -145,7 +145,8 @@ func gardenletRoles(v Values) []client.Object {
 				"cloudprofiles", "controllerdeployments", "controllerregistrations", "exposureclasses", "namespacedcloudprofiles", "projects",
 				"quotas", "secretbindings",
 			}, read),
-			rule([]string{core}, []string{"backupbuckets", "backupentries", "controllerinstallations", "internalsecrets", "seeds", "shootstates"}, write),
+			// Secrets, InternalSecrets, ServiceAccounts and their tokens are granted by name, for each seed, by gardener-controller-manager.
+			rule([]string{core}, []string{"backupbuckets", "backupentries", "controllerinstallations", "seeds", "shootstates"}, write),
 			rule([]string{core}, []string{"shoots"}, []string{"get", "list", "patch", "update", "watch"}),
 			rule([]string{core}, []string{
 				"backupbuckets/status", "backupentries/status", "controllerinstallations/status", "seeds/status", "shoots/status",
@@ -160,8 +161,7 @@ func gardenletRoles(v Values) []client.Object {
 			rule([]string{seedManagement}, []string{"gardenlets/status", "managedseeds/status"}, []string{"get", "patch", "update"}),
 			rule([]string{operations}, []string{"bastions"}, []string{"get", "list", "patch", "update", "watch"}),
 			rule([]string{operations}, []string{"bastions/status"}, []string{"get", "patch", "update"}),
-			rule([]string{kubernetes}, []string{"configmaps", "secrets", "serviceaccounts"}, write),
-			rule([]string{kubernetes}, []string{"serviceaccounts/token"}, []string{"create"}),
+			rule([]string{kubernetes}, []string{"configmaps"}, write),
 			rule([]string{kubernetes}, []string{"namespaces"}, read),
 			rule([]string{kubernetes, "events.k8s.io"}, []string{"events"}, []string{"create", "patch"}),
 			rule([]string{"coordination.k8s.io"}, []string{"leases"}, write),

@@ -2,6 +2,7 @@ package gardenrbac
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -41,7 +42,8 @@ func admissionPolicies() []client.Object {
 	both := func(expression string) string {
 		return `[object, oldObject].all(o, o == null || ` + expression + `)`
 	}
-	return append(
+	return slices.Concat(
+		seedPolicy(),
 		admissionPolicy("published-objects.gardener.cloud",
 			admissionregistrationv1.Validation{
 				Expression: both(`!(` + published + `)`),
@@ -56,8 +58,25 @@ func admissionPolicies() []client.Object {
 					`name, ` + celList(systemReporters) + `.all(prefix, !name.orValue('').startsWith(prefix)))`),
 				Message: "Events about objects of Gardener, and events of system components (" + strings.Join(systemReporters, ", ") + "), are written by these components only",
 			},
-			rules("", "v1", "events"), rules("events.k8s.io", "v1", "events"))...,
+			rules("", "v1", "events"), rules("events.k8s.io", "v1", "events")),
 	)
+}
+
+// seedPolicy is for gardenlets. The permission to create Secrets cannot be restricted to names, and some Secrets are filled by the
+// kube-controller-manager: with the token of any ServiceAccount of the namespace.
+func seedPolicy() []client.Object {
+	objects := admissionPolicy("secrets-of-gardenlets.gardener.cloud",
+		admissionregistrationv1.Validation{
+			Expression: `object == null || object.type != 'kubernetes.io/service-account-token'`,
+			Message:    "Gardenlets request tokens of their ServiceAccounts, and must not write Secrets that are filled with them",
+		},
+		rules("", "v1", "secrets"))
+	spec := &objects[0].(*admissionregistrationv1.ValidatingAdmissionPolicy).Spec //nolint:forcetypeassert // it is the policy
+	spec.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{}
+	spec.MatchConditions = []admissionregistrationv1.MatchCondition{{
+		Name: "a-gardenlet", Expression: `'` + constants.SeedsGroup + `' in request.userInfo.groups`,
+	}}
+	return objects
 }
 
 // admissionPolicy is a policy that members of projects have to comply with.

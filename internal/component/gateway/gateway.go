@@ -58,11 +58,15 @@ type Values struct {
 	ServiceAnnotations map[string]string
 	// ExternalTrafficPolicy is that of the Service. Empty means the default.
 	ExternalTrafficPolicy corev1.ServiceExternalTrafficPolicy
+	// LoadBalancerClass is that of the Service. Kubernetes does not let it change while the Service exists. It may be nil.
+	LoadBalancerClass *string
+	// ProxyProtocol is whether load balancers may send the address of the client with the PROXY protocol.
+	ProxyProtocol bool
 }
 
 // Objects renders the gateway. The CustomResourceDefinitions of the Gateway API have to exist.
 func Objects(v Values) []client.Object {
-	config := Configuration(sharedDir, proxyPort, proxyHealth)
+	config := Configuration(sharedDir, proxyPort, proxyHealth, v.ProxyProtocol)
 	w := workload.Workload{
 		Name: Name, Namespace: Namespace, Labels: map[string]string{"app": Name}, Replicas: v.Replicas,
 		PriorityClass: constants.PriorityClassNameSeedSystemCritical,
@@ -181,7 +185,7 @@ func service(w workload.Workload, v Values) *corev1.Service {
 		map[string]string{resourcesv1alpha1.NetworkingFromWorldToPorts: fmt.Sprintf(`[{"protocol":"TCP","port":%d}]`, proxyPort)})
 	service.Spec.Type = corev1.ServiceTypeLoadBalancer
 	service.Spec.Ports[0].TargetPort = intstr.FromInt32(proxyPort)
-	service.Spec.ExternalTrafficPolicy = v.ExternalTrafficPolicy
+	service.Spec.ExternalTrafficPolicy, service.Spec.LoadBalancerClass = v.ExternalTrafficPolicy, v.LoadBalancerClass
 	return service
 }
 

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/encryption"
 	"gardener.cloud/gardener/internal/component/immutable"
 	"gardener.cloud/gardener/internal/component/workload"
@@ -34,7 +35,7 @@ const (
 	admissionKubeconfigs = "admission-kubeconfigs"
 )
 
-// Names of the authorizers that are always there. Those of users have others.
+// Names of the authorizers that every shoot may have. Those of users have other names.
 const (
 	authorizerNode       = "node"
 	authorizerRBAC       = "rbac"
@@ -44,7 +45,7 @@ const (
 // authenticationGA is the first version in which the authentication configuration has its final version.
 var authenticationGA = version.MustParseGeneric("1.34")
 
-// healthPaths may be asked for without credentials: by the kubelet, and by whoever wants to know whether there is an API server.
+// healthPaths may be requested without credentials: by the kubelet, and by any user who checks whether the kube-apiserver is available.
 var healthPaths = []string{"/livez", "/readyz", "/healthz"}
 
 // configMap adds a ConfigMap with configuration, mounts it, and returns the directory it is in.
@@ -54,9 +55,10 @@ func (r *renderer) configMap(name string, data map[string]string) string {
 	return r.mountConfig(name, workload.ConfigMapVolume(name, object.Name))
 }
 
-// secretConfig does so with a Secret.
-func (r *renderer) secretConfig(name string, data map[string][]byte) string {
+// secretConfig adds a Secret with configuration and some more labels, mounts it, and returns the directory it is in.
+func (r *renderer) secretConfig(name string, data map[string][]byte, labels map[string]string) string {
 	object := immutable.Secret(r.Namespace, Name+"-"+name, data)
+	maps.Copy(object.Labels, labels)
 	r.objects = append(r.objects, object)
 	return r.mountConfig(name, workload.SecretVolume(name, object.Name))
 }
@@ -67,7 +69,8 @@ func (r *renderer) mountConfig(name string, volume corev1.Volume) string {
 	return dirConfig + name + "/"
 }
 
-// audit logs what a policy says. Without one nothing is logged, but the file is there for extensions that send the log elsewhere.
+// audit configures the audit log with the policy of the user. Without one nothing is logged, but the file exists for extensions that send the
+// log elsewhere.
 func (r *renderer) audit() error {
 	policy := r.Files.AuditPolicy
 	if policy == "" {
@@ -86,7 +89,7 @@ func (r *renderer) audit() error {
 	return nil
 }
 
-// authentication lets nobody in without credentials, but for questions about the health, unless the Shoot says so.
+// authentication rejects requests without credentials, except those of healthPaths, unless the Shoot allows them.
 func (r *renderer) authentication() error {
 	config := map[string]any{}
 	if text := r.Files.Authentication; text != "" {
@@ -103,10 +106,10 @@ func (r *renderer) authentication() error {
 		}
 		config["apiVersion"], config["kind"] = apiVersion.String(), kindAuthentication
 	}
-	everybody := r.config.EnableAnonymousAuthentication //nolint:staticcheck // in use up to Kubernetes 1.34
+	allowed := r.config.EnableAnonymousAuthentication //nolint:staticcheck // in use up to Kubernetes 1.34
 	anonymous, _ := config["anonymous"].(map[string]any)
 	switch enabled, _ := anonymous["enabled"].(bool); {
-	case anonymous == nil && everybody != nil && *everybody:
+	case anonymous == nil && allowed != nil && *allowed:
 		config["anonymous"] = map[string]any{"enabled": true}
 	case !enabled:
 		config["anonymous"] = map[string]any{"enabled": true, "conditions": withHealth(nil)}
@@ -133,7 +136,7 @@ func withHealth(conditions []any) []any {
 	return conditions
 }
 
-// authorization asks for the rules of nodes, then those of the cluster, then webhooks.
+// authorization configures the authorizers: Node, then RBAC, then webhooks.
 func (r *renderer) authorization() error {
 	config := map[string]any{"apiVersion": apiserverv1.SchemeGroupVersion.String(), "kind": kindAuthorization}
 	authorizers := []any{}
@@ -148,8 +151,8 @@ func (r *renderer) authorization() error {
 	}
 	if text := r.Files.Authorization; text != "" {
 		const what = "structured authorization"
-		theirs := slices.Sorted(maps.Keys(r.Files.AuthorizationKubeconfigs))
-		if err := refused(what, apiserverconfig.Authorization(text, theirs, []string{authorizerNode, authorizerRBAC, authorizerNodeAgents})); err != nil {
+		names := slices.Sorted(maps.Keys(r.Files.AuthorizationKubeconfigs))
+		if err := refused(what, apiserverconfig.Authorization(text, names, []string{authorizerNode, authorizerRBAC, authorizerNodeAgents})); err != nil {
 			return err
 		}
 		given := map[string]any{}
@@ -173,10 +176,10 @@ func (r *renderer) authorization() error {
 		for name, kubeconfig := range kubeconfigs {
 			data[name+"-kubeconfig.yaml"] = kubeconfig
 		}
-		dir := r.secretConfig("authorization-kubeconfigs", data)
+		dir := r.secretConfig("authorization-kubeconfigs", data, nil)
 		for _, item := range authorizers {
 			authorizer := item.(map[string]any)
-			if webhook, ok := authorizer["webhook"].(map[string]any); ok { // whatever users say of it
+			if webhook, ok := authorizer["webhook"].(map[string]any); ok { // a value of the user is replaced
 				webhook["connectionInfo"] = map[string]any{
 					"type": "KubeConfigFile", "kubeConfigFile": dir + authorizer["name"].(string) + "-kubeconfig.yaml",
 				}
@@ -192,10 +195,10 @@ func (r *renderer) authorization() error {
 	return nil
 }
 
-// nodeAgentAuthorizer asks the resource manager about requests of node agents, and nobody else's.
+// nodeAgentAuthorizer is the webhook of gardener-resource-manager. It gets only requests of gardener-node-agents.
 func nodeAgentAuthorizer() map[string]any {
 	return map[string]any{"type": "Webhook", "name": authorizerNodeAgents, "webhook": map[string]any{
-		// Answers change with Machines, Nodes and the Secrets of pools, and there are few questions, so they are cached for the shortest time.
+		// The decisions change with Machines, Nodes and the Secrets of pools, and there are few requests, so they are cached for the shortest time.
 		// Zero would mean the defaults, 5m and 30s.
 		"authorizedTTL": "1ns", "unauthorizedTTL": "1ns", "timeout": "10s", "failurePolicy": "Deny",
 		"subjectAccessReviewVersion": "v1", "matchConditionSubjectAccessReviewVersion": "v1",
@@ -203,7 +206,7 @@ func nodeAgentAuthorizer() map[string]any {
 	}}
 }
 
-// admission turns plugins on and off, and hands on their configuration.
+// admission enables and disables admission plugins, and writes their configuration.
 func (r *renderer) admission() error {
 	enabled, disabled := map[string]bool{}, map[string]bool{}
 	if !r.Workerless {
@@ -241,7 +244,7 @@ func (r *renderer) admission() error {
 		}
 	}
 	if len(kubeconfigs) > 0 {
-		r.secretConfig(admissionKubeconfigs, kubeconfigs)
+		r.secretConfig(admissionKubeconfigs, kubeconfigs, nil)
 	}
 	if len(enabled) > 0 {
 		r.set("enable-admission-plugins", strings.Join(slices.Sorted(maps.Keys(enabled)), ","))
@@ -263,11 +266,13 @@ func (r *renderer) encryption() error {
 	if err != nil || text == nil {
 		return err
 	}
-	r.set("encryption-provider-config", r.secretConfig("etcd-encryption-configuration", map[string][]byte{configKey: text})+configKey)
+	// Tools find the configuration of a control plane by its role.
+	role := map[string]string{constants.Role: constants.SecretNamePrefixETCDEncryptionConfiguration}
+	r.set("encryption-provider-config", r.secretConfig("etcd-encryption-configuration", map[string][]byte{configKey: text}, role)+configKey)
 	return nil
 }
 
-// egress sends what is for the networks of the shoot through the tunnel. All else goes its usual way.
+// egress sends requests to the networks of the shoot through the tunnel. Others are sent directly.
 func (r *renderer) egress() error {
 	if r.Tunnel == nil {
 		return nil

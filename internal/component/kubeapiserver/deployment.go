@@ -293,7 +293,7 @@ func (r *renderer) deployment() (*appsv1.Deployment, error) {
 		Volumes: r.volumes,
 	}
 	deployment := w.Deployment()
-	deployment.Labels = labels()
+	deployment.Labels = workload.Mutable(labels())
 	if r.Autoscaling != nil {
 		deployment.Spec.Replicas = nil // the autoscaler's to say
 	}

@@ -69,7 +69,7 @@ func TestFlags(t *testing.T) {
 			}
 			for _, object := range objects {
 				if deployment, ok := object.(*appsv1.Deployment); ok {
-					out, err := exec.CommandContext(t.Context(), program, deployment.Spec.Template.Spec.Containers[0].Args...).CombinedOutput()
+					out, err := exec.CommandContext(t.Context(), program, deployment.Spec.Template.Spec.Containers[0].Command[1:]...).CombinedOutput()
 					if err == nil || !strings.Contains(string(out), "stat "+shootaccess.PathKubeconfig) {
 						t.Errorf("%v: %s", err, out)
 					}

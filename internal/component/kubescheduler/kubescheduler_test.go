@@ -63,7 +63,7 @@ func TestFlags(t *testing.T) {
 						t.Fatal(err)
 					}
 				case *appsv1.Deployment:
-					for _, arg := range o.Spec.Template.Spec.Containers[0].Args {
+					for _, arg := range o.Spec.Template.Spec.Containers[0].Command[1:] {
 						if strings.HasPrefix(arg, "--config=") {
 							arg = "--config=" + file
 						}

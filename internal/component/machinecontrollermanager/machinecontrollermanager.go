@@ -77,7 +77,7 @@ func Objects(v Values) ([]client.Object, error) {
 		Volumes: []corev1.Volume{shootaccess.Volume(v.GenericKubeconfig, Name)},
 	}
 	deployment := w.Deployment()
-	deployment.Labels = labels
+	deployment.Labels = workload.Mutable(labels)
 	deployment.Spec.Template.Spec.EnableServiceLinks = new(false)
 	if err := references.Inject(deployment, nil); err != nil {
 		return nil, err

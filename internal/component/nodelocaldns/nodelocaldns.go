@@ -8,6 +8,7 @@ package nodelocaldns
 import (
 	_ "embed"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template"
@@ -111,6 +112,7 @@ func Objects(v Values) ([]client.Object, error) {
 	daemonSet.Labels = workload.Merge(systemcomponent.Labels(), w.Labels)
 	pod := &daemonSet.Spec.Template.Spec
 	pod.DNSPolicy = corev1.DNSDefault
+	pod.Volumes[slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == customVolume })].ConfigMap.Optional = new(true)
 	pod.NodeSelector = NodeLabels()
 	pod.AutomountServiceAccountToken = new(false)
 	pod.InitContainers = []corev1.Container{{
@@ -148,9 +150,11 @@ func (v Values) workload(config string) workload.Workload {
 				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), RunAsUser: new(int64(0)),
 				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_BIND_SERVICE"}},
 			},
-			VolumeMounts: []corev1.VolumeMount{{Name: configVolume, MountPath: configDir, ReadOnly: true}},
+			VolumeMounts: []corev1.VolumeMount{
+				{Name: configVolume, MountPath: configDir, ReadOnly: true}, {Name: customVolume, MountPath: configDir + "/custom", ReadOnly: true},
+			},
 		},
-		Volumes: []corev1.Volume{workload.ConfigMapVolume(configVolume, config)},
+		Volumes: []corev1.Volume{workload.ConfigMapVolume(configVolume, config), workload.ConfigMapVolume(customVolume, customName)},
 	}
 }
 

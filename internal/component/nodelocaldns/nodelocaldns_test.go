@@ -2,10 +2,12 @@ package nodelocaldns
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/test/golden"
@@ -64,6 +66,45 @@ func TestFor(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 				t.Errorf("For() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Server blocks for the cluster's DNS server become ones of the cache.
+func TestCustomObjects(t *testing.T) {
+	for name, tc := range map[string]struct {
+		custom, want map[string]string
+	}{
+		"nothing": {want: map[string]string{}},
+		"the port and the address": {
+			custom: map[string]string{"a.server": "# a comment\nexample.com:8053 example.org:8053 {\n  forward . 192.0.2.1 {\n    force_tcp\n  }\n  cache 10 # seconds\n}\n"},
+			want:   map[string]string{"a.server": "example.com:53 example.org:53 {\n    bind 169.254.20.10\n  forward . 192.0.2.1 {\n    force_tcp\n  }\n  cache 10 # seconds\n}\n"},
+		},
+		"zones in several lines, without a port": {
+			custom: map[string]string{"a.server": "example.com,\nexample.org\n{\n  whoami\n}\n"},
+			want:   map[string]string{"a.server": "example.com example.org {\n    bind 169.254.20.10\n  whoami\n}\n"},
+		},
+		"a snippet": {
+			custom: map[string]string{"a.server": "(common) {\n  errors\n}\na.b:8053 {\n  import common\n}"},
+			want:   map[string]string{"a.server": "(common) {\n  errors\n}\na.b:53 {\n    bind 169.254.20.10\n  import common\n}\n"},
+		},
+		"zones of the cache": {
+			custom: map[string]string{"a.server": ".:8053 {\n  whoami\n}\ncluster.local.:53 a.b {\n  whoami\n}\n"},
+			want:   map[string]string{"a.server": "a.b {\n    bind 169.254.20.10\n  whoami\n}\n"},
+		},
+		"no server blocks": {
+			custom: map[string]string{
+				"a.override": "log", "b.server": "a.b {", "c.server": "}", "d.server": "a.b", "e.server": "# nothing", "f.server": "a.b {\n} c.d {\n}",
+				"long.server": "a.b {\n" + strings.Repeat("whoami\n", 40000) + "}",
+			},
+			want: map[string]string{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := CustomObjects(netip.MustParseAddr("169.254.20.10"), tc.custom)
+			if diff := cmp.Diff(tc.want, objects[0].(*corev1.ConfigMap).Data); diff != "" {
+				t.Errorf("CustomObjects() (-want +got):\n%s", diff)
 			}
 		})
 	}

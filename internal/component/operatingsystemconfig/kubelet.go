@@ -270,6 +270,10 @@ func reserved(r *corev1beta1.KubeletConfigReserved) map[string]string {
 
 func duration(d time.Duration) metav1.Duration { return metav1.Duration{Duration: d} }
 
+// kubeletExtraArgs is where machine images and extensions set the environment variable KUBELET_EXTRA_ARGS, with more flags of the kubelet such as the
+// address or the name of the node. A machine image may set it in /etc/environment, too.
+const kubeletExtraArgs = "/var/lib/kubelet/extra_args"
+
 // kubeletUnit starts the kubelet when the node agent has written its files. A kubelet does not start with the checkpoint of another CPU manager
 // policy, so that is removed before; the dots in the pattern stand for quotes, which systemd and the shell would interpret.
 func kubeletUnit(v *Values, pool *Pool) extensionsv1alpha1.Unit {
@@ -288,6 +292,10 @@ func kubeletUnit(v *Values, pool *Pool) extensionsv1alpha1.Unit {
 			pairs = append(pairs, key+"="+labels[key])
 		}
 	}
+	nodeIP := ""
+	if len(v.ClusterDNS) > 0 && v.ClusterDNS[0].To4() == nil {
+		nodeIP = ` --node-ip="::"` // the IPv6 address is the first one of the node
+	}
 	return extensionsv1alpha1.Unit{
 		Name:    extensionsv1alpha1.OperatingSystemConfigUnitNameKubeletService,
 		Command: new(extensionsv1alpha1.CommandStart), Enable: new(true),
@@ -298,8 +306,10 @@ Wants=containerd.service
 StartLimitIntervalSec=0
 
 [Service]
+EnvironmentFile=-/etc/environment
+EnvironmentFile=-%[9]s
 ExecStartPre=/bin/sh -c 'grep -qs policyName.:.%[6]s. %[7]s || rm -f %[7]s'
-ExecStart=%[1]s/kubelet --config=%[2]s --bootstrap-kubeconfig=%[3]s --kubeconfig=%[4]s --node-labels=%[5]s --v=2
+ExecStart=%[1]s/kubelet --config=%[2]s --bootstrap-kubeconfig=%[3]s --kubeconfig=%[4]s --node-labels=%[5]s%[8]s --v=2 $KUBELET_EXTRA_ARGS
 Restart=always
 RestartSec=2
 OOMScoreAdjust=-999
@@ -310,7 +320,7 @@ MemoryAccounting=true
 WantedBy=multi-user.target
 `, extensionsv1alpha1.OperatingSystemConfigFilePathBinaries, extensionsv1alpha1.OperatingSystemConfigFilePathKubeletConfig,
 			KubeletBootstrapKubeconfig, KubeletKubeconfig, strings.Join(pairs, ","),
-			cpuManagerPolicy(pool.Worker.KubeletConfig(v.Kubelet)), cpuManagerState)),
+			cpuManagerPolicy(pool.Worker.KubeletConfig(v.Kubelet)), cpuManagerState, nodeIP, kubeletExtraArgs)),
 		FilePaths: []string{
 			extensionsv1alpha1.OperatingSystemConfigFilePathKubeletConfig, KubeletCAFile,
 			extensionsv1alpha1.OperatingSystemConfigFilePathBinaries + "/kubelet",

@@ -2,6 +2,7 @@ package operatingsystemconfig
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -199,5 +200,27 @@ func TestPoolsThatOnlyReserveHaveTheShootsSettings(t *testing.T) {
 	}
 	if unit := *kubeletUnit(&v, &pool).Content; !strings.Contains(unit, ".static.") {
 		t.Errorf("the unit has another CPU manager policy: %s", unit)
+	}
+}
+
+// Machine images and extensions add flags of the kubelet by environment variables. In clusters that prefer IPv6, so do nodes.
+func TestKubeletFlags(t *testing.T) {
+	for name, tc := range map[string]struct {
+		dns  string
+		want string
+	}{
+		"IPv4": {dns: "100.64.0.10", want: "=p --v=2 $KUBELET_EXTRA_ARGS\n"}, "IPv6": {dns: "fd00::a", want: "=p --node-ip=\"::\" --v=2 $KUBELET_EXTRA_ARGS\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pool := Pool{Worker: corev1beta1.Worker{Name: "p"}}
+			v := values(pool)
+			v.ClusterDNS = []net.IP{net.ParseIP(tc.dns)}
+			unit := *kubeletUnit(&v, &pool).Content
+			for _, want := range []string{tc.want, "\nEnvironmentFile=-/etc/environment\nEnvironmentFile=-/var/lib/kubelet/extra_args\n"} {
+				if !strings.Contains(unit, want) {
+					t.Errorf("the unit lacks %q:\n%s", want, unit)
+				}
+			}
+		})
 	}
 }

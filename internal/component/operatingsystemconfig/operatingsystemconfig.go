@@ -21,6 +21,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/component/workload"
 )
 
 const (
@@ -146,7 +147,7 @@ func osc(v *Values, pool *Pool, purpose extensionsv1alpha1.OperatingSystemConfig
 	return &extensionsv1alpha1.OperatingSystemConfig{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: v.Namespace, Name: Name(pool.Worker.Name, pool.Hash, purpose),
-			Labels: map[string]string{constants.WorkerPool: pool.Worker.Name},
+			Labels: workload.Mutable(map[string]string{constants.WorkerPool: pool.Worker.Name}),
 		},
 		Spec: extensionsv1alpha1.OperatingSystemConfigSpec{
 			DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: image.Name, ProviderConfig: image.ProviderConfig}, Purpose: purpose,

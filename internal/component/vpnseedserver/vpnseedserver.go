@@ -124,7 +124,7 @@ func Objects(v Values) ([]client.Object, error) {
 		Volumes: []corev1.Volume{workload.SecretVolume("server", v.ServerSecret), workload.SecretVolume("ca", v.CASecret)},
 	}
 	deployment := w.Deployment()
-	deployment.Labels = labels
+	deployment.Labels = workload.Mutable(labels)
 	deployment.Spec.Strategy = appsv1.DeploymentStrategy{
 		Type:          appsv1.RollingUpdateDeploymentStrategyType,
 		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: new(intstr.FromInt32(1)), MaxUnavailable: new(intstr.FromInt32(0))},

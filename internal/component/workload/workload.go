@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 )
 
@@ -41,6 +42,11 @@ type Workload struct {
 	Volumes []corev1.Volume
 	// HostNetwork sets hostNetwork, and tolerates all taints, also those of nodes that are not ready.
 	HostNetwork bool
+}
+
+// Mutable returns labels with the one by which webhooks of extensions select what they adapt to an infrastructure.
+func Mutable(labels map[string]string) map[string]string {
+	return Merge(labels, map[string]string{extensionsv1alpha1.LabelMutatedByControlPlaneWebhook: "true"})
 }
 
 // Labels are the labels of a workload that has no others.

@@ -25,6 +25,7 @@ import (
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/process"
 )
 
 // Kubeconfig is the key of a kubeconfig in a Secret.
@@ -94,9 +95,9 @@ func Obtain(ctx context.Context, v Values) (*Access, error) {
 	return v.limited(access), nil
 }
 
-// limited sets the rate limits of the configuration.
+// limited sets the rate limits and content types of the configuration.
 func (v Values) limited(access *Access) *Access {
-	access.Config.QPS, access.Config.Burst = v.Connection.QPS, int(v.Connection.Burst)
+	process.SetConnection(v.Connection.ClientConnectionConfiguration)(access.Config)
 	return access
 }
 

@@ -33,7 +33,7 @@ func TestRealHAProxy(t *testing.T) {
 	dir := t.TempDir()
 	proxy := ports.Free(t, 1)[0]
 	config := filepath.Join(dir, "haproxy.cfg")
-	if err := os.WriteFile(config, []byte(component.Configuration(dir, proxy, ports.Free(t, 1)[0])), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(component.Configuration(dir, proxy, ports.Free(t, 1)[0], false)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	first, second := echo(t, "first"), echo(t, "second")
@@ -92,6 +92,58 @@ func TestRealHAProxy(t *testing.T) {
 	start(t, binary, config)
 	eventually(t, address, "later.example.com", "first")
 	await(t, programmer)
+}
+
+// TestProxyProtocol connects with and without a header of the PROXY protocol, where load balancers may send it and where they may not.
+func TestProxyProtocol(t *testing.T) {
+	binary, err := exec.LookPath("haproxy")
+	if err != nil {
+		t.Skip("there is no haproxy")
+	}
+	const (
+		v1 = "PROXY TCP4 192.0.2.1 192.0.2.2 1000 443\r\n"
+		v2 = "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c\xc0\x00\x02\x01\xc0\x00\x02\x02\x03\xe8\x01\xbb"
+	)
+	for name, tc := range map[string]struct {
+		allowed  bool
+		header   string
+		accepted bool
+	}{
+		"allowed and plain":        {allowed: true, accepted: true},
+		"allowed with version 1":   {allowed: true, header: v1, accepted: true},
+		"allowed with version 2":   {allowed: true, header: v2, accepted: true},
+		"forbidden and plain":      {accepted: true},
+		"forbidden with version 1": {header: v1},
+		"forbidden with version 2": {header: v2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, free := t.TempDir(), ports.Free(t, 2)
+			config := filepath.Join(dir, "haproxy.cfg")
+			if err := os.WriteFile(config, []byte(component.Configuration(dir, free[0], free[1], tc.allowed)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			table := haproxy.NewTable()
+			table.Add("api.example.com", echo(t, "server"))
+			if err := haproxy.NewProgrammer(dir, clock.RealClock{}).Set(table); err != nil {
+				t.Fatal(err)
+			}
+			start(t, binary, config)
+			address := fmt.Sprintf("127.0.0.1:%d", free[0])
+			eventually(t, address, "api.example.com", "server")
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			if _, err := io.WriteString(conn, tc.header); err != nil {
+				t.Fatal(err)
+			}
+			got, err := ask(tls.Client(conn, insecure("api.example.com")))
+			if accepted := err == nil && got == "server"; accepted != tc.accepted {
+				t.Errorf("the connection was accepted: %t, want %t (%v)", accepted, tc.accepted, err)
+			}
+		})
+	}
 }
 
 // dribble writes a few bytes at a time.
@@ -260,7 +312,7 @@ func benchmark(b *testing.B, reconnect bool) {
 	}
 	dir, port := b.TempDir(), ports.Free(b, 1)[0]
 	config := filepath.Join(dir, "haproxy.cfg")
-	if err := os.WriteFile(config, []byte(component.Configuration(dir, port, ports.Free(b, 1)[0])), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(component.Configuration(dir, port, ports.Free(b, 1)[0], false)), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	server := echo(b, "server")

@@ -2,7 +2,9 @@ package machine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -155,5 +157,42 @@ func TestLostAsItJoins(t *testing.T) {
 				t.Errorf("Node: %v", err)
 			}
 		})
+	}
+}
+
+// A Machine is in the seed. Users of the shoot, who can write the status of Nodes, must not make it large.
+func TestStatusOfNodeIsLimited(t *testing.T) {
+	node, m := readyNode.DeepCopy(), machineIn(machinev1alpha1.MachineRunning, time.Hour)
+	node.Name = "n"
+	m.Labels = map[string]string{machinev1alpha1.NodeLabelKey: "n"}
+	ready, long := node.Status.Conditions, strings.Repeat("x", 10000)
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeConditionType(long)}}
+	for i := range 500 {
+		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeConditionType(fmt.Sprintf("c-%d", i)), Reason: long, Message: long})
+		node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: fmt.Sprintf("a-%d", i)}, corev1.NodeAddress{Type: corev1.NodeHostName, Address: long})
+	}
+	node.Status.Conditions = append(node.Status.Conditions, ready...)
+	r := newReconciler(t, infrastructure{}, m, node, nil)
+	key := client.ObjectKeyFromObject(m)
+	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.controlCache.Get(t.Context(), key, m); err != nil {
+		t.Fatal(err)
+	}
+	status := m.Status
+	if data, err := json.Marshal(status); err != nil || len(data) > 200<<10 {
+		t.Errorf("the status has %d bytes (%v)", len(data), err)
+	}
+	if last := status.Conditions[len(status.Conditions)-1]; status.CurrentStatus.Phase != machinev1alpha1.MachineRunning || last.Type != corev1.NodeReady {
+		t.Errorf("phase is %q, the last condition %q", status.CurrentStatus.Phase, last.Type)
+	}
+	// It is not written again.
+	version := m.ResourceVersion
+	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.controlCache.Get(t.Context(), key, m); err != nil || m.ResourceVersion != version {
+		t.Errorf("the same status is written again (%v)", err)
 	}
 }

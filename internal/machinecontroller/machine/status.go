@@ -11,7 +11,40 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
 )
+
+const (
+	// maxConditions and maxAddresses are how many a Machine has of its Node's. A kubelet writes five, and node-problem-detector some twenty.
+	maxConditions, maxAddresses = 40, 40
+	// maxText is the length of a text of a Node in bytes, and maxType that of the types of its conditions.
+	maxText, maxType = 1 << 10, 316
+)
+
+// conditionsOf returns the conditions of a Node for its Machine, which is in the seed. Users of the shoot can write any number of them, of
+// any length.
+func conditionsOf(node *corev1.Node) []corev1.NodeCondition {
+	var conditions []corev1.NodeCondition
+	for _, c := range node.Status.Conditions {
+		if len(c.Type) > maxType || len(c.Status) > maxType || len(conditions) >= maxConditions && c.Type != corev1.NodeReady {
+			continue
+		}
+		c.Reason, c.Message = kube.Shorten(c.Reason, maxText), kube.Shorten(c.Message, maxText)
+		conditions = append(conditions, c)
+	}
+	return conditions
+}
+
+// addressesOf does so with addresses.
+func addressesOf(node *corev1.Node) []corev1.NodeAddress {
+	var addresses []corev1.NodeAddress
+	for _, a := range node.Status.Addresses {
+		if len(a.Type) <= maxText && len(a.Address) <= maxText && len(addresses) < maxAddresses {
+			addresses = append(addresses, a)
+		}
+	}
+	return addresses
+}
 
 // report writes the status by a verdict, if it differs, and updates the given Machine. It is the only writer of the status.
 func (r *reconciler) report(ctx context.Context, machine *machinev1alpha1.Machine, v verdict, node *corev1.Node) error {
@@ -30,6 +63,7 @@ func (r *reconciler) report(ctx context.Context, machine *machinev1alpha1.Machin
 	}
 	if v.operation != nil {
 		next := *v.operation
+		next.Description = kube.Shorten(next.Description, maxText)
 		next.LastUpdateTime = status.LastOperation.LastUpdateTime
 		if next != status.LastOperation {
 			next.LastUpdateTime = now
@@ -40,11 +74,11 @@ func (r *reconciler) report(ctx context.Context, machine *machinev1alpha1.Machin
 		status.Addresses = v.addresses
 	}
 	if node != nil {
-		if !sameConditions(status.Conditions, node.Status.Conditions) {
-			status.Conditions = node.Status.Conditions
+		if conditions := conditionsOf(node); !sameConditions(status.Conditions, conditions) {
+			status.Conditions = conditions
 		}
-		if len(node.Status.Addresses) > 0 {
-			status.Addresses = node.Status.Addresses
+		if addresses := addressesOf(node); len(addresses) > 0 {
+			status.Addresses = addresses
 		}
 	}
 	if apiequality.Semantic.DeepEqual(before.Status, *status) {

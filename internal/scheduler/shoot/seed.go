@@ -76,7 +76,7 @@ func usability(s *corev1beta1.Seed) reason {
 		return beingDeleted
 	case settings != nil && settings.Scheduling != nil && !settings.Scheduling.Visible:
 		return invisible
-	case kube.SeedStopped(s):
+	case s.ShootReconciliationsStopped():
 		return stopped
 	case s.Status.LastOperation == nil:
 		return notReconciled

@@ -49,4 +49,6 @@ func OfLandscape(dns *corev1beta1.DNS) string {
 }
 
 // IsPrimary reports whether a provider is the one for the domain of the Shoot.
-func IsPrimary(provider corev1beta1.DNSProvider) bool { return ptr.Deref(provider.Primary, false) }
+func IsPrimary(provider corev1beta1.DNSProvider) bool {
+	return ptr.Deref(provider.Primary, false) //nolint:staticcheck // the primary provider is still used
+}

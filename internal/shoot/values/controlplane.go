@@ -19,7 +19,7 @@ import (
 // ResourceManager returns the values of gardener-resource-manager with a number of pods.
 func (s Source) ResourceManager(replicas int32) (resourcemanager.Values, error) {
 	shoot := s.Shoot
-	image, err := s.gardenerImage()
+	image, set, err := s.gardenerImageAndCredentials()
 	if err != nil {
 		return resourcemanager.Values{}, err
 	}
@@ -38,8 +38,8 @@ func (s Source) ResourceManager(replicas int32) (resourcemanager.Values, error) 
 	}
 	return resourcemanager.Values{
 		Namespace: s.Namespace, Image: image, Replicas: replicas, Config: resourcemanager.ForShoot(options),
-		ServerSecret: s.Credentials.Name(credentials.ResourceManager), CABundle: s.Credentials.Bundle(constants.SecretNameCACluster),
-		Shoot: &resourcemanager.Shoot{GenericKubeconfig: s.Credentials.Name(constants.SecretNameGenericTokenKubeconfig)},
+		ServerSecret: set.Name(credentials.ResourceManager), CABundle: set.Bundle(constants.SecretNameCACluster),
+		Shoot: &resourcemanager.Shoot{GenericKubeconfig: set.Name(constants.SecretNameGenericTokenKubeconfig)},
 	}, nil
 }
 
@@ -60,39 +60,56 @@ func systemTolerations(s *observed.State) []corev1.Toleration {
 
 // KubeControllerManager returns the values of kube-controller-manager with a number of pods.
 func (s Source) KubeControllerManager(replicas int32) (kubecontrollermanager.Values, error) {
-	set := s.Credentials
-	image, err := s.image(kubecontrollermanager.Name)
+	image, set, err := s.imageAndCredentials(kubecontrollermanager.Name)
+	if err != nil {
+		return kubecontrollermanager.Values{}, err
+	}
+	networks, err := s.networks()
+	if err != nil {
+		return kubecontrollermanager.Values{}, err
+	}
 	return kubecontrollermanager.Values{
 		Namespace: s.Namespace, Image: image, Replicas: replicas, Spread: s.Spread(), Workerless: s.Shoot.Workerless(),
 		Config: s.Shoot.Spec.Kubernetes.KubeControllerManager, ClusterName: s.Namespace,
-		PodNetworks: s.networks().Pods, ServiceNetworks: s.networks().Services,
+		PodNetworks: networks.Pods, ServiceNetworks: networks.Services,
 		Secrets: kubecontrollermanager.Secrets{
 			GenericKubeconfig: set.Name(constants.SecretNameGenericTokenKubeconfig), Server: set.Name(credentials.KubeControllerManager),
 			CA: set.BundleName(constants.SecretNameCACluster), ClientCA: set.Name(constants.SecretNameCAClient),
 			KubeletCA: set.Name(constants.SecretNameCAKubelet), ServiceAccountKey: set.Name(constants.SecretNameServiceAccountKey),
 		},
-	}, err
+	}, nil
 }
 
 // KubeScheduler returns the values of kube-scheduler with a number of pods.
 func (s Source) KubeScheduler(replicas int32) (kubescheduler.Values, error) {
-	image, err := s.image(kubescheduler.Name)
+	image, set, err := s.imageAndCredentials(kubescheduler.Name)
+	if err != nil {
+		return kubescheduler.Values{}, err
+	}
 	return kubescheduler.Values{
 		Namespace: s.Namespace, Image: image, Replicas: replicas, Spread: s.Spread(), Config: s.Shoot.Spec.Kubernetes.KubeScheduler,
 		Secrets: kubescheduler.Secrets{
-			GenericKubeconfig: s.Credentials.Name(constants.SecretNameGenericTokenKubeconfig), Server: s.Credentials.Name(credentials.KubeScheduler),
+			GenericKubeconfig: set.Name(constants.SecretNameGenericTokenKubeconfig), Server: set.Name(credentials.KubeScheduler),
 		},
-	}, err
+	}, nil
 }
 
 // System returns the values of what every shoot contains, given the kinds that its kube-apiserver serves.
-func (s Source) System(served []*metav1.APIResourceList) shootsystem.Values {
+func (s Source) System(served []*metav1.APIResourceList) (shootsystem.Values, error) {
 	shoot := s.Shoot
+	encryption, err := s.Encryption()
+	if err != nil {
+		return shootsystem.Values{}, err
+	}
+	networks, err := s.networks()
+	if err != nil {
+		return shootsystem.Values{}, err
+	}
 	v := shootsystem.Values{
-		Resources: served, Workerless: shoot.Workerless(), ClusterIdentity: s.Identity, EncryptedResources: s.Encryption().Resources,
+		Resources: served, Workerless: shoot.Workerless(), ClusterIdentity: s.Identity, EncryptedResources: encryption.Resources,
 		Info: shootsystem.Info{
 			ProjectName: s.Project, ShootName: shoot.Name, Provider: shoot.Spec.Provider.Type, Region: shoot.Spec.Region, KubernetesVersion: s.version(),
-			PodNetworks: s.networks().Pods, ServiceNetworks: s.networks().Services, NodeNetworks: s.networks().Nodes,
+			PodNetworks: networks.Pods, ServiceNetworks: networks.Services, NodeNetworks: networks.Nodes,
 		},
 	}
 	if shoot.Spec.DNS != nil {
@@ -107,7 +124,7 @@ func (s Source) System(served []*metav1.APIResourceList) shootsystem.Values {
 	for _, pool := range s.SystemPools() {
 		v.Zones = append(v.Zones, pool.Zones...)
 	}
-	return v
+	return v, nil
 }
 
 // Kubeconfigs returns the Secrets with kubeconfigs for extensions and the gardenlet, each with its URL of the kube-apiserver.

@@ -2,8 +2,10 @@ package values
 
 import (
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/shoot/observed"
 	"gardener.cloud/gardener/internal/stage/credentials"
 )
@@ -13,6 +15,7 @@ func Credentials(s *observed.State, seedAPI client.Client, clock clock.PassiveCl
 	v := credentials.Values{
 		SeedAPI: seedAPI, Namespace: s.Namespace, Status: s.Shoot.Status.Credentials, Workers: !s.Shoot.Workerless(),
 		SSHKey: s.Shoot.Spec.Provider.SSHAccessEnabled(), HostNames: s.Hosts(), TunnelHostName: s.TunnelHost(), Clock: clock, Replicated: s.HighlyAvailable(),
+		Monitoring: ptr.Deref(s.Shoot.Spec.Purpose, "") != corev1beta1.ShootPurposeTesting,
 	}
 	if address, err := s.KubernetesServiceIP(); err == nil && address != nil {
 		v.Addresses = append(v.Addresses, address)

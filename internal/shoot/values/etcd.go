@@ -11,8 +11,11 @@ import (
 )
 
 // Etcd returns the values of an Etcd with a number of members.
-func (s Source) Etcd(role etcd.Role, replicas int32) etcd.Values {
-	set := s.Credentials
+func (s Source) Etcd(role etcd.Role, replicas int32) (etcd.Values, error) {
+	set, err := s.Credentials.OfEtcd()
+	if err != nil {
+		return etcd.Values{}, err
+	}
 	v := etcd.Values{
 		Namespace: s.Namespace, Role: role, Replicas: replicas, Spread: s.Spread(),
 		Secrets: etcd.Secrets{
@@ -38,8 +41,14 @@ func (s Source) Etcd(role etcd.Role, replicas int32) etcd.Values {
 			Provider: backup.Provider, Container: string(s.Seed.UID), Prefix: s.BackupEntryName(), SecretName: constants.BackupSecretName,
 			FullSnapshotSchedule: s.SnapshotSchedule(),
 		}
+		if c := s.ETCD; c != nil {
+			v.Backup.DeltaSnapshotRetentionPeriod = c.DeltaSnapshotRetentionPeriod
+			if election := c.BackupLeaderElection; election != nil {
+				v.Backup.ReelectionPeriod, v.Backup.ConnectionTimeout = election.ReelectionPeriod, election.ETCDConnectionTimeout
+			}
+		}
 	}
-	return v
+	return v, nil
 }
 
 // etcdMinimum returns the minimum of the requests of an etcd, as the Shoot has it.

@@ -15,6 +15,7 @@ import (
 	"gardener.cloud/gardener/internal/shoot/observed/observedtest"
 	"gardener.cloud/gardener/internal/stage/credentials"
 	"gardener.cloud/gardener/internal/stage/nodes"
+	"gardener.cloud/gardener/internal/stage/stagetest"
 	"gardener.cloud/gardener/test/everyfield"
 )
 
@@ -24,9 +25,7 @@ func TestEveryFieldOfAPoolReachesExtensionsOrNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	set := credentials.New(credentials.Values{SeedAPI: fake.NewFakeClient(), Clock: clocktesting.NewFakePassiveClock(metav1.Now().Time)})
-	if err := set.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	stagetest.Generate(t, set)
 	everyfield.Run(t, everyfield.Suite[corev1beta1.Worker]{
 		Base: func() *corev1beta1.Worker {
 			return &corev1beta1.Worker{

@@ -23,14 +23,21 @@ import (
 
 // KubeAPIServer returns the values of the kube-apiserver with a number of pods. The files are those to which its configuration refers.
 func (s Source) KubeAPIServer(replicas int32, files kubeapiserver.Files) (kubeapiserver.Values, error) {
-	shoot, set := s.shoot(), s.Credentials
-	image, err := s.image(kubeapiserver.Name)
+	shoot, err := s.shoot()
+	if err != nil {
+		return kubeapiserver.Values{}, err
+	}
+	image, set, err := s.imageAndCredentials(kubeapiserver.Name)
+	if err != nil {
+		return kubeapiserver.Values{}, err
+	}
+	encryption, err := s.Encryption()
 	if err != nil {
 		return kubeapiserver.Values{}, err
 	}
 	v := kubeapiserver.Values{
 		Namespace: s.Namespace, Image: image, Version: s.version(), Replicas: replicas, Spread: s.Spread(), Workerless: shoot.Workerless(),
-		Config: shoot.Spec.Kubernetes.KubeAPIServer, ServiceNetworks: s.networks().Services, Issuer: s.DefaultIssuer(),
+		Config: shoot.Spec.Kubernetes.KubeAPIServer, ServiceNetworks: ptr.Deref(shoot.Status.Networking, corev1beta1.NetworkingStatus{}).Services, Issuer: s.DefaultIssuer(),
 		Secrets: kubeapiserver.Secrets{
 			ClientCA: set.BundleName(constants.SecretNameCAClient), EtcdCA: set.BundleName(constants.SecretNameCAETCD),
 			FrontProxyCA: set.BundleName(constants.SecretNameCAFrontProxy), KubeletCA: set.BundleName(constants.SecretNameCAKubelet),
@@ -38,7 +45,7 @@ func (s Source) KubeAPIServer(replicas int32, files kubeapiserver.Files) (kubeap
 			KubeletClient: set.Name(credentials.KubeAPIServerKubelet), Aggregator: set.Name(credentials.KubeAggregator),
 			ServiceAccountKey: set.Name(constants.SecretNameServiceAccountKey), ServiceAccountKeys: set.BundleName(constants.SecretNameServiceAccountKey),
 		},
-		Encryption: s.Encryption(), Files: files,
+		Encryption: encryption, Files: files,
 	}
 	if s.Issuer != "" { // tokens that the kube-apiserver has issued before are still accepted
 		v.Issuer, v.JWKSURI, v.AcceptedIssuers = s.Issuer, serviceaccountkey.KeySetURL(s.Issuer), []string{s.DefaultIssuer()}
@@ -65,14 +72,18 @@ func (s Source) KubeAPIServer(replicas int32, files kubeapiserver.Files) (kubeap
 }
 
 // Encryption returns which resources are encrypted with which keys: the new one, and while a rotation is prepared, the old one for reading.
-func (s Source) Encryption() encryption.Values {
+func (s Source) Encryption() (encryption.Values, error) {
+	set, err := s.Credentials.All()
+	if err != nil {
+		return encryption.Values{}, err
+	}
 	desired, former := observed.EncryptedResources(s.Shoot)
 	e := encryption.Values{Resources: append([]string{"secrets"}, desired...), PlainResources: former}
 	provider := corev1beta1.EncryptionProviderType("")
 	if c := s.Shoot.Spec.Kubernetes.KubeAPIServer; c != nil && c.EncryptionConfig != nil {
 		provider = ptr.Deref(c.EncryptionConfig.Provider.Type, "")
 	}
-	for _, secret := range []*corev1.Secret{s.Credentials.Current(constants.SecretNameETCDEncryptionKey), s.Credentials.Old(constants.SecretNameETCDEncryptionKey)} {
+	for _, secret := range []*corev1.Secret{set.Current(constants.SecretNameETCDEncryptionKey), set.Old(constants.SecretNameETCDEncryptionKey)} {
 		if secret == nil {
 			continue
 		}
@@ -84,25 +95,32 @@ func (s Source) Encryption() encryption.Values {
 		}
 		e.Keys = append(e.Keys, key)
 	}
-	return e
+	return e, nil
 }
 
 // FormerEncryption returns the encryption that writes as before this run, and reads what is written after it.
-func (s Source) FormerEncryption() encryption.Values {
-	e := s.Encryption()
+func (s Source) FormerEncryption() (encryption.Values, error) {
+	e, err := s.Encryption()
+	if err != nil {
+		return e, err
+	}
 	if s.PreparesEncryptionKey() {
 		slices.Reverse(e.Keys)
 	}
 	added := observed.AddedResources(s.Shoot)
 	e.Resources, e.PlainResources = observed.Without(e.Resources, added), append(e.PlainResources, added...)
-	return e
+	return e, nil
 }
 
 // EncryptionMark names the encryption after this run. The same resources may be added, removed and added again: each time is another one.
-func (s Source) EncryptionMark() string {
-	mark := s.Encryption().Keys[0].Name
+func (s Source) EncryptionMark() (string, error) {
+	e, err := s.Encryption()
+	if err != nil {
+		return "", err
+	}
+	mark := e.Keys[0].Name
 	if len(observed.AddedResources(s.Shoot)) > 0 {
 		mark += fmt.Sprintf("/%d", s.Shoot.Generation)
 	}
-	return mark
+	return mark, nil
 }

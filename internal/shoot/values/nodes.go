@@ -15,6 +15,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/imagevector"
+	"gardener.cloud/gardener/internal/cloudprofile"
 	"gardener.cloud/gardener/internal/component/nodelocaldns"
 	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
 	"gardener.cloud/gardener/internal/component/systemcomponent"
@@ -26,8 +27,11 @@ import (
 
 // OperatingSystemConfigs returns the values of the OperatingSystemConfigs of all worker pools.
 func (s Source) OperatingSystemConfigs() (operatingsystemconfig.Values, error) {
-	shoot, set := s.Shoot, s.Credentials
-	agent, err := s.gardenerImage()
+	shoot, err := s.shoot()
+	if err != nil {
+		return operatingsystemconfig.Values{}, err
+	}
+	agent, set, err := s.gardenerImageAndCredentials()
 	if err != nil {
 		return operatingsystemconfig.Values{}, err
 	}
@@ -35,7 +39,7 @@ func (s Source) OperatingSystemConfigs() (operatingsystemconfig.Values, error) {
 	if err != nil {
 		return operatingsystemconfig.Values{}, err
 	}
-	dns, err := dnsServers(s.shoot())
+	dns, err := dnsServers(shoot)
 	if err != nil {
 		return operatingsystemconfig.Values{}, err
 	}
@@ -114,6 +118,9 @@ func nodeLabels(shoot *corev1beta1.Shoot, worker *corev1beta1.Worker, hash strin
 	labels[constants.WorkerPoolGardenerNodeAgentSecretName] = operatingsystemconfig.SecretName(worker.Name, hash)
 	labels[constants.WorkerPoolSystemComponents] = fmt.Sprint(worker.SystemComponents == nil || worker.SystemComponents.Allow)
 	labels[constants.NodeLocalDNS] = fmt.Sprint(nodelocaldns.Enabled(shoot))
+	if worker.ControlPlane != nil {
+		labels[constants.NodeRoleControlPlane] = ""
+	}
 	if worker.CRI != nil {
 		labels[constants.WorkerCRIName] = string(worker.CRI.Name)
 		for _, runtime := range worker.CRI.ContainerRuntimes {
@@ -134,11 +141,19 @@ func (s Source) Worker(list []nodes.Pool) (func(*extensionsv1alpha1.Worker), err
 		}
 		pools = append(pools, *p)
 	}
+	set, err := s.Credentials.All()
+	if err != nil {
+		return nil, err
+	}
+	status, err := s.Infrastructure.ProviderStatus()
+	if err != nil {
+		return nil, err
+	}
 	return func(obj *extensionsv1alpha1.Worker) {
 		obj.Spec.DefaultSpec = stage.DefaultSpec(obj.Spec.Class, shoot.Spec.Provider.Type, nil)
-		obj.Spec.Region, obj.Spec.InfrastructureProviderStatus = shoot.Spec.Region, s.Infrastructure.ProviderStatus()
+		obj.Spec.Region, obj.Spec.InfrastructureProviderStatus = shoot.Spec.Region, status
 		obj.Spec.SecretRef = corev1.SecretReference{Namespace: s.Namespace, Name: constants.SecretNameCloudProvider}
-		if key := s.Credentials.Current(constants.SecretNameSSHKeyPair); key != nil && shoot.Spec.Provider.SSHAccessEnabled() {
+		if key := set.Current(constants.SecretNameSSHKeyPair); key != nil && shoot.Spec.Provider.SSHAccessEnabled() {
 			obj.Spec.SSHPublicKey = key.Data[secrets.DataKeySSHAuthorizedKeys]
 		}
 		obj.Spec.Pools = pools
@@ -160,7 +175,7 @@ func workerPool(s *observed.State, p *nodes.Pool) (*extensionsv1alpha1.WorkerPoo
 		UserDataSecretRef: corev1.SecretKeySelector{
 			LocalObjectReference: corev1.LocalObjectReference{Name: p.Provision.Status.CloudConfig.SecretRef.Name}, Key: extensionsv1alpha1.OperatingSystemConfigSecretDataKey,
 		},
-		KubeletDataVolumeName: worker.KubeletDataVolumeName, Zones: worker.Zones, MachineControllerManager: worker.MachineControllerManager,
+		KubeletDataVolumeName: worker.KubeletDataVolumeName, Zones: worker.Zones, MachineControllerManager: machineSettings(s.CloudProfile, worker),
 		KubernetesVersion: &version, KubeletConfig: worker.KubeletConfig(kubernetes.Kubelet), Architecture: worker.Machine.Architecture,
 		Priority: worker.Priority, UpdateStrategy: worker.UpdateStrategy, NodeTemplate: nodeTemplate(s.CloudProfile, worker),
 	}
@@ -180,6 +195,25 @@ func workerPool(s *observed.State, p *nodes.Pool) (*extensionsv1alpha1.WorkerPoo
 		}
 	}
 	return w, nil
+}
+
+// machineSettings returns the settings of a pool for its machines. Without a creation timeout of its own, it has that of its machine type in the
+// CloudProfile.
+func machineSettings(profile *corev1beta1.CloudProfile, worker *corev1beta1.Worker) *corev1beta1.MachineControllerManagerSettings {
+	settings := worker.MachineControllerManager
+	if profile == nil || settings != nil && settings.MachineCreationTimeout != nil {
+		return settings
+	}
+	machine := cloudprofile.FindMachineType(&profile.Spec, worker.Machine.Type)
+	if machine == nil || machine.MachineControllerManager == nil || machine.MachineControllerManager.MachineCreationTimeout == nil {
+		return settings
+	}
+	combined := corev1beta1.MachineControllerManagerSettings{}
+	if settings != nil {
+		combined = *settings
+	}
+	combined.MachineCreationTimeout = machine.MachineControllerManager.MachineCreationTimeout
+	return &combined
 }
 
 // decimal encodes a number as resources of extensions have it, in which there are no fractions.

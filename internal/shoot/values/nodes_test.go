@@ -2,10 +2,13 @@ package values
 
 import (
 	"fmt"
+	"maps"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
@@ -24,19 +27,28 @@ func TestAllNetworks(t *testing.T) {
 	chosen.Status.Networking = &extensionsv1alpha1.InfrastructureStatusNetworking{Nodes: []string{"10.1.0.0/16"}}
 	older := &extensionsv1alpha1.Infrastructure{}
 	older.Status.NodesCIDR = new("10.2.0.0/16")
+	published, err := (&infrastructure.Result{Infrastructure: chosen}).Shoot(&corev1beta1.Shoot{Status: corev1beta1.ShootStatus{Networking: desired}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, tc := range map[string]struct {
 		status *corev1beta1.NetworkingStatus
 		infra  *extensionsv1alpha1.Infrastructure
 		want   []string
 	}{
-		"nothing is chosen":          {desired, nil, []string{"10.0.0.0/16", "10.3.0.0/16", "10.4.0.0/16"}},
+		"nothing is chosen":          {desired, &extensionsv1alpha1.Infrastructure{}, []string{"10.0.0.0/16", "10.3.0.0/16", "10.4.0.0/16"}},
 		"nodes are chosen":           {desired, chosen, []string{"10.1.0.0/16", "10.3.0.0/16", "10.4.0.0/16"}},
 		"nodes are chosen as before": {desired, older, []string{"10.2.0.0/16", "10.3.0.0/16", "10.4.0.0/16"}},
+		"and published":              {published.Status.Networking, chosen, []string{"10.1.0.0/16", "10.3.0.0/16", "10.4.0.0/16"}},
 		"the spec has none":          {nil, chosen, []string{"10.1.0.0/16"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Source{State: &observed.State{Shoot: &corev1beta1.Shoot{Status: corev1beta1.ShootStatus{Networking: tc.status}}}, Infrastructure: &infrastructure.Result{Infrastructure: tc.infra}}
-			if diff := cmp.Diff(tc.want, s.allNetworks()); diff != "" {
+			got, err := s.allNetworks()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("networks (-want +got):\n%s", diff)
 			}
 		})
@@ -81,10 +93,14 @@ func TestNetworksOfTheInfrastructure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	contents, err := s.System(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	got := map[string]any{
 		"kube-apiserver": apiServer.ServiceNetworks, "address": apiServer.AdvertiseAddress, "kube-controller-manager": manager.PodNetworks,
 		"its Services": manager.ServiceNetworks, "kube-proxy": fmt.Sprint(proxy.PodNetworks), "coredns": fmt.Sprint(system.Addresses),
-		"node-local-dns": fmt.Sprint(local.ClusterDNS), "kubelet": fmt.Sprint(configs.ClusterDNS), "shoot-info": s.System(nil).Info.NodeNetworks,
+		"node-local-dns": fmt.Sprint(local.ClusterDNS), "kubelet": fmt.Sprint(configs.ClusterDNS), "shoot-info": contents.Info.NodeNetworks,
 	}
 	services := []string{"2001:db8:4::/108"}
 	want := map[string]any{
@@ -94,6 +110,17 @@ func TestNetworksOfTheInfrastructure(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("networks of components (-want +got):\n%s", diff)
+	}
+}
+
+// A task that does not come after the task infrastructure fails.
+func TestInfrastructureIsReadTooEarly(t *testing.T) {
+	s := Source{State: observedtest.State(), Infrastructure: &infrastructure.Result{}}
+	if got, err := s.allNetworks(); err == nil {
+		t.Errorf("networks are %v", got)
+	}
+	if got, err := s.Infrastructure.ProviderStatus(); err == nil {
+		t.Errorf("status is %v", got)
 	}
 }
 
@@ -108,5 +135,85 @@ func TestCores(t *testing.T) {
 	}
 	if got := cores(o); got != 70 {
 		t.Errorf("cores() = %d", got)
+	}
+}
+
+// TestMachineSettings compares the creation timeout of a pool, of its own or of its machine type, and keeps the other settings.
+func TestMachineSettings(t *testing.T) {
+	minutes := func(n time.Duration) *metav1.Duration { return &metav1.Duration{Duration: n * time.Minute} }
+	profile := &corev1beta1.CloudProfile{Spec: corev1beta1.CloudProfileSpec{MachineTypes: []corev1beta1.MachineType{
+		{Name: "slow", MachineControllerManager: &corev1beta1.CloudProfileMachineControllerManagerSettings{MachineCreationTimeout: minutes(40)}},
+		{Name: "plain"},
+	}}}
+	for name, tc := range map[string]struct {
+		machine string
+		own     *corev1beta1.MachineControllerManagerSettings
+		want    *corev1beta1.MachineControllerManagerSettings
+	}{
+		"of the machine type": {machine: "slow", want: &corev1beta1.MachineControllerManagerSettings{MachineCreationTimeout: minutes(40)}},
+		"of the machine type, with other settings": {
+			machine: "slow", own: &corev1beta1.MachineControllerManagerSettings{MachineDrainTimeout: minutes(5)},
+			want: &corev1beta1.MachineControllerManagerSettings{MachineDrainTimeout: minutes(5), MachineCreationTimeout: minutes(40)},
+		},
+		"of the pool": {
+			machine: "slow", own: &corev1beta1.MachineControllerManagerSettings{MachineCreationTimeout: minutes(10)},
+			want: &corev1beta1.MachineControllerManagerSettings{MachineCreationTimeout: minutes(10)},
+		},
+		"none":                    {machine: "plain"},
+		"an unknown machine type": {machine: "gone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			worker := &corev1beta1.Worker{Machine: corev1beta1.Machine{Type: tc.machine}, MachineControllerManager: tc.own}
+			before := tc.own.DeepCopy()
+			if diff := cmp.Diff(tc.want, machineSettings(profile, worker)); diff != "" {
+				t.Errorf("machineSettings() (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(before, tc.own); diff != "" {
+				t.Errorf("the Shoot was changed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestNodeLabels compares the labels of nodes. Those of node-role.kubernetes.io a kubelet may not set: machine-controller-manager does.
+func TestNodeLabels(t *testing.T) {
+	shoot := &corev1beta1.Shoot{}
+	shoot.Spec.Kubernetes.Version = "1.36.1"
+	common := map[string]string{
+		"node.kubernetes.io/role": "node", "kubernetes.io/arch": "amd64", "worker.gardener.cloud/pool": "p", "worker.garden.sapcloud.io/group": "p",
+		"worker.gardener.cloud/kubernetes-version": "1.36.1", "worker.gardener.cloud/gardener-node-agent-secret-name": "gardener-node-agent-p-h",
+		"worker.gardener.cloud/system-components": "true", "networking.gardener.cloud/node-local-dns-enabled": "false",
+	}
+	for name, tc := range map[string]struct {
+		worker corev1beta1.Worker
+		more   map[string]string
+	}{
+		"plain": {},
+		"labels of the user": {
+			worker: corev1beta1.Worker{Labels: map[string]string{"node-role.kubernetes.io/batch": "", "a": "b", "node.kubernetes.io/role": "own"}},
+			more:   map[string]string{"node-role.kubernetes.io/batch": "", "a": "b"},
+		},
+		"for the control plane": {
+			worker: corev1beta1.Worker{ControlPlane: &corev1beta1.WorkerControlPlane{}}, more: map[string]string{"node-role.kubernetes.io/control-plane": ""},
+		},
+		"another architecture, without system components, with a runtime": {
+			worker: corev1beta1.Worker{
+				Machine: corev1beta1.Machine{Architecture: new("arm64")}, SystemComponents: &corev1beta1.WorkerSystemComponents{},
+				CRI: &corev1beta1.CRI{Name: "containerd", ContainerRuntimes: []corev1beta1.ContainerRuntime{{Type: "gvisor"}}},
+			},
+			more: map[string]string{
+				"kubernetes.io/arch": "arm64", "worker.gardener.cloud/system-components": "false", "worker.gardener.cloud/cri-name": "containerd",
+				"containerruntime.worker.gardener.cloud/gvisor": "true",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.worker.Name = "p"
+			want := maps.Clone(common)
+			maps.Copy(want, tc.more)
+			if diff := cmp.Diff(want, nodeLabels(shoot, &tc.worker, "h")); diff != "" {
+				t.Errorf("nodeLabels() (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/shoot/observed"
@@ -27,7 +28,7 @@ import (
 	"gardener.cloud/gardener/internal/stage/stagetest"
 )
 
-// source returns a source of values with credentials that are not generated yet.
+// source returns a source of values with credentials and an Infrastructure.
 func source(t *testing.T, clusters *stagetest.Clusters, o *observed.State) Source {
 	t.Helper()
 	images, err := imagevector.Default()
@@ -35,10 +36,8 @@ func source(t *testing.T, clusters *stagetest.Clusters, o *observed.State) Sourc
 		t.Fatal(err)
 	}
 	set := credentials.New(Credentials(o, clusters.Seed, clock.RealClock{}))
-	if err := set.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return Source{State: o, Credentials: set, Infrastructure: &infrastructure.Result{}, Images: images}
+	stagetest.Generate(t, set)
+	return Source{State: o, Credentials: set, Infrastructure: &infrastructure.Result{Infrastructure: &extensionsv1alpha1.Infrastructure{}}, Images: images}
 }
 
 // deployed returns the Deployments of system components.
@@ -49,9 +48,6 @@ func deployed(t *testing.T) map[string]*appsv1.Deployment {
 		Nodes: new("10.250.0.0/16"), Pods: new("100.96.0.0/11"), Services: new("100.64.0.0/13"),
 	}
 	s := source(t, clusters, o)
-	if err := errors.Join(s.Credentials.Etcd(t.Context()), s.Credentials.Rest(t.Context())); err != nil {
-		t.Fatal(err)
-	}
 	tasks := nodes.Tasks(nodes.Inputs{
 		Run: clusters.Run(), TunnelAgent: s.TunnelAgent, APIServerProxy: s.APIServerProxy, CoreDNS: s.CoreDNS, MetricsServer: s.MetricsServer,
 	})
@@ -134,7 +130,10 @@ func TestSystemZones(t *testing.T) {
 		{Name: "empty", Zones: []string{"z3"}},
 		{Name: "b", Maximum: 1, Zones: []string{"z2"}, SystemComponents: &corev1beta1.WorkerSystemComponents{}},
 	}
-	values := source(t, stagetest.New(t), o).System(nil)
+	values, err := source(t, stagetest.New(t), o).System(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if diff := cmp.Diff([]string{"z1"}, values.Zones); diff != "" {
 		t.Errorf("zones (-want +got):\n%s", diff)
 	}

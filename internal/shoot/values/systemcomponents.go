@@ -31,12 +31,15 @@ func (s Source) server() string { return net.JoinHostPort(s.Hosts()[0], httpsPor
 
 // TunnelServer returns the values of the vpn-seed-server with a number of pods.
 func (s Source) TunnelServer(replicas int32) (vpnseedserver.Values, error) {
-	image, err := s.gardenerImage()
+	image, set, err := s.gardenerImageAndCredentials()
+	if err != nil {
+		return vpnseedserver.Values{}, err
+	}
 	return vpnseedserver.Values{
 		Namespace: s.Namespace, Image: image, Replicas: replicas, Spread: s.Spread(),
-		ServerSecret: s.Credentials.Name(credentials.VPNSeedServer), CASecret: s.Credentials.BundleName(constants.SecretNameCAVPN), Host: s.TunnelHost(),
+		ServerSecret: set.Name(credentials.VPNSeedServer), CASecret: set.BundleName(constants.SecretNameCAVPN), Host: s.TunnelHost(),
 		Nodes: mostNodes(s.Shoot),
-	}, err
+	}, nil
 }
 
 // mostNodes is how many nodes a shoot can have, also while they are replaced.
@@ -54,45 +57,62 @@ func mostNodes(shoot *corev1beta1.Shoot) int32 {
 
 // TunnelAgent returns the values of the vpn-shoot.
 func (s Source) TunnelAgent() (vpnshoot.Values, error) {
-	image, err := s.gardenerImage()
+	image, set, err := s.gardenerImageAndCredentials()
 	if err != nil {
 		return vpnshoot.Values{}, err
 	}
+	networks, err := s.allNetworks()
+	if err != nil {
+		return vpnshoot.Values{}, err
+	}
+	certificate, key := keyPair(set, credentials.VPNShootClient)
 	return vpnshoot.Values{
 		Image: image, Replicas: s.Replicas(), Server: s.server(), ServerName: s.TunnelHost(),
-		Certificate: s.certificate(credentials.VPNShootClient), Key: s.key(credentials.VPNShootClient),
-		CABundle: s.Credentials.Bundle(constants.SecretNameCAVPN), Networks: s.allNetworks(),
+		Certificate: certificate, Key: key,
+		CABundle: set.Bundle(constants.SecretNameCAVPN), Networks: networks,
 	}, nil
 }
 
 // APIServerProxy returns the values of the API server proxy of each node.
 func (s Source) APIServerProxy() (apiserverproxy.Values, error) {
-	image, err := s.gardenerImage()
+	image, set, err := s.gardenerImageAndCredentials()
 	if err != nil {
 		return apiserverproxy.Values{}, err
 	}
-	networks, err := systemcomponent.NetworksOf(s.shoot())
+	shoot, err := s.shoot()
+	if err != nil {
+		return apiserverproxy.Values{}, err
+	}
+	certificate, key := keyPair(set, credentials.APIServerProxy)
+	networks, err := systemcomponent.NetworksOf(shoot)
 	if err != nil {
 		return apiserverproxy.Values{}, err
 	}
 	return apiserverproxy.Values{
 		Address: apiserverproxy.AdvertiseAddress(networks), Image: image, Server: s.server(), ServerName: s.TunnelHost(),
-		Certificate: s.certificate(credentials.APIServerProxy), Key: s.key(credentials.APIServerProxy),
-		CABundle: s.Credentials.Bundle(constants.SecretNameCAVPN),
+		Certificate: certificate, Key: key,
+		CABundle: set.Bundle(constants.SecretNameCAVPN),
 	}, nil
 }
 
 // allNetworks returns the ranges of nodes, pods and Services.
-func (s Source) allNetworks() []string {
-	n := s.networks()
+func (s Source) allNetworks() ([]string, error) {
+	n, err := s.networks()
+	if err != nil {
+		return nil, err
+	}
 	all := slices.Concat(n.Nodes, n.Pods, n.Services)
 	slices.Sort(all)
-	return slices.Compact(all)
+	return slices.Compact(all), nil
 }
 
 // CoreDNS returns the values of CoreDNS.
 func (s Source) CoreDNS() (coredns.Values, error) {
-	v, err := coredns.For(s.shoot())
+	shoot, err := s.shoot()
+	if err != nil {
+		return coredns.Values{}, err
+	}
+	v, err := coredns.For(shoot)
 	if err != nil {
 		return v, err
 	}
@@ -103,19 +123,24 @@ func (s Source) CoreDNS() (coredns.Values, error) {
 
 // MetricsServer returns the values of the metrics-server.
 func (s Source) MetricsServer() (metricsserver.Values, error) {
-	image, err := s.image("metrics-server")
+	image, set, err := s.imageAndCredentials("metrics-server")
 	if err != nil {
 		return metricsserver.Values{}, err
 	}
+	certificate, key := keyPair(set, credentials.MetricsServer)
 	return metricsserver.Values{
-		Image: image, Certificate: s.certificate(credentials.MetricsServer), Key: s.key(credentials.MetricsServer),
-		CABundle: s.Credentials.Bundle(constants.SecretNameCAMetricsServer), KubeletCABundle: s.Credentials.Bundle(constants.SecretNameCAKubelet),
+		Image: image, Certificate: certificate, Key: key,
+		CABundle: set.Bundle(constants.SecretNameCAMetricsServer), KubeletCABundle: set.Bundle(constants.SecretNameCAKubelet),
 	}, nil
 }
 
 // NodeLocalDNS returns the values of the node-local-dns.
 func (s Source) NodeLocalDNS() (nodelocaldns.Values, error) {
-	v, err := nodelocaldns.For(s.shoot())
+	shoot, err := s.shoot()
+	if err != nil {
+		return nodelocaldns.Values{}, err
+	}
+	v, err := nodelocaldns.For(shoot)
 	if err != nil {
 		return v, err
 	}
@@ -128,13 +153,21 @@ func (s Source) NodeLocalDNS() (nodelocaldns.Values, error) {
 
 // KubeProxy returns the values of kube-proxy for all pools, and for the versions of the nodes that exist.
 func (s Source) KubeProxy(nodes []corev1.Node) (kubeproxy.Values, error) {
-	v, err := kubeproxy.For(s.shoot(), nodes, func(version string) (string, error) {
+	set, err := s.Credentials.All()
+	if err != nil {
+		return kubeproxy.Values{}, err
+	}
+	shoot, err := s.shoot()
+	if err != nil {
+		return kubeproxy.Values{}, err
+	}
+	v, err := kubeproxy.For(shoot, nodes, func(version string) (string, error) {
 		image, err := s.Images.Find("kube-proxy", imagevector.Query{TargetVersion: version})
 		return image.String(), err
 	})
 	if err != nil {
 		return v, err
 	}
-	v.APIServer, v.CABundle = s.Hosts()[0], s.Credentials.Bundle(constants.SecretNameCACluster)
+	v.APIServer, v.CABundle = s.Hosts()[0], set.Bundle(constants.SecretNameCACluster)
 	return v, nil
 }

@@ -4,6 +4,7 @@ package values
 import (
 	"k8s.io/utils/ptr"
 
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/component/controlplanenamespace"
@@ -18,12 +19,14 @@ type Source struct {
 	*observed.State
 	// Credentials are complete when the task credentials is done, those of etcd when credentials-etcd is.
 	Credentials *credentials.Set
-	// Infrastructure is complete when the task infrastructure is done. It is empty for components that do not come after it: their networks
+	// Infrastructure is complete when the task infrastructure is done. It is nil for components that do not come after it: their networks
 	// are known before.
 	Infrastructure *infrastructure.Result
 	// Images are those of all components, and GardenerVersion the tag of the image with all processes of Gardener.
 	Images          imagevector.Vector
 	GardenerVersion string
+	// ETCD is the gardenlet's configuration of backups. It may be nil.
+	ETCD *gardenletconfigv1alpha1.ETCDConfig
 }
 
 // ControlPlaneNamespace returns the values of the namespace of the control plane.
@@ -50,19 +53,46 @@ func (s Source) gardenerImage() (string, error) {
 }
 
 // shoot is the Shoot with the networks that the infrastructure has chosen.
-func (s Source) shoot() *corev1beta1.Shoot { return s.Infrastructure.Shoot(s.Shoot) }
+func (s Source) shoot() (*corev1beta1.Shoot, error) {
+	if s.Infrastructure == nil {
+		return s.Shoot, nil
+	}
+	return s.Infrastructure.Shoot(s.Shoot)
+}
 
 // networks are the ranges of the shoot.
-func (s Source) networks() corev1beta1.NetworkingStatus {
-	return ptr.Deref(s.shoot().Status.Networking, corev1beta1.NetworkingStatus{})
+func (s Source) networks() (corev1beta1.NetworkingStatus, error) {
+	shoot, err := s.shoot()
+	if err != nil {
+		return corev1beta1.NetworkingStatus{}, err
+	}
+	return ptr.Deref(shoot.Status.Networking, corev1beta1.NetworkingStatus{}), nil
 }
 
 func (s Source) version() string { return s.Shoot.Spec.Kubernetes.Version }
 
-func (s Source) certificate(name string) []byte {
-	return s.Credentials.Current(name).Data[secrets.DataKeyCertificate]
+// imageAndCredentials returns the image of a component of Kubernetes, and the credentials.
+func (s Source) imageAndCredentials(name string) (string, credentials.Generated, error) {
+	image, err := s.image(name)
+	if err != nil {
+		return "", credentials.Generated{}, err
+	}
+	set, err := s.Credentials.All()
+	return image, set, err
 }
 
-func (s Source) key(name string) []byte {
-	return s.Credentials.Current(name).Data[secrets.DataKeyPrivateKey]
+// gardenerImageAndCredentials returns the image with all processes of Gardener, and the credentials.
+func (s Source) gardenerImageAndCredentials() (string, credentials.Generated, error) {
+	image, err := s.gardenerImage()
+	if err != nil {
+		return "", credentials.Generated{}, err
+	}
+	set, err := s.Credentials.All()
+	return image, set, err
+}
+
+// keyPair returns the certificate and the private key of a credential, as PEM.
+func keyPair(set credentials.Generated, name string) (certificate, key []byte) {
+	data := set.Current(name).Data
+	return data[secrets.DataKeyCertificate], data[secrets.DataKeyPrivateKey]
 }

@@ -70,7 +70,7 @@ func CurrentValues(ctx context.Context, in Inputs, replicas int32) (kubeapiserve
 	}
 	readable, err := in.encryptionReadable(ctx)
 	if err == nil && !readable {
-		values.Encryption = in.Encryption.Former()
+		values.Encryption, err = in.Encryption.Former()
 	}
 	return values, err
 }

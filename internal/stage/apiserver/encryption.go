@@ -38,12 +38,12 @@ const (
 // Encryption is how the encryption of data at rest changes in a run.
 type Encryption struct {
 	// Desired is the one of the end of the run.
-	Desired func() encryption.Values
+	Desired func() (encryption.Values, error)
 	// Former writes as before the run, and reads what is written after it. It is set if the run encrypts data that pods of before cannot
 	// read: all pods can read it before one of them writes it.
-	Former func() encryption.Values
+	Former func() (encryption.Values, error)
 	// Mark names the desired encryption. The same resources may be added, removed and added again: each time is another one.
-	Mark func() string
+	Mark func() (string, error)
 	// Rewrite is whether stored data is rewritten, as its encryption changes.
 	Rewrite bool
 	// Backup is whether a backup is waited for that has all data encrypted with the new key, and BackupSince when all data was. The
@@ -112,16 +112,17 @@ func (in Inputs) awaitBackup(ctx context.Context) error {
 func (in Inputs) requestBackup(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
-	own := in.Credentials.Current(credentials.EtcdClient)
-	if own == nil {
-		return fmt.Errorf("credential %q was not generated yet", credentials.EtcdClient)
+	set, err := in.Credentials.OfEtcd()
+	if err != nil {
+		return err
 	}
+	own := set.Current(credentials.EtcdClient)
 	pair, err := tls.X509KeyPair(own.Data[secrets.DataKeyCertificate], own.Data[secrets.DataKeyPrivateKey])
 	if err != nil {
 		return fmt.Errorf("Secret %q: %w", own.Name, err)
 	}
 	cas := x509.NewCertPool()
-	cas.AppendCertsFromPEM(in.Credentials.Bundle(constants.SecretNameCAETCD))
+	cas.AppendCertsFromPEM(set.Bundle(constants.SecretNameCAETCD))
 	url := fmt.Sprintf("https://%s.%s.svc:%d/snapshot/delta", etcd.ServiceName(etcd.Main), in.Run.Namespace, etcd.PortBackup)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
 	if err != nil {
@@ -149,17 +150,22 @@ func (in Inputs) encryptionReadable(ctx context.Context) (bool, error) {
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("read Deployment %q: %w", kubeapiserver.Name, err)
 	}
-	return deployment.Annotations[knownEncryptionKey] == in.Encryption.Mark(), nil
+	mark, err := in.Encryption.Mark()
+	return deployment.Annotations[knownEncryptionKey] == mark, err
 }
 
 // useEncryption records that all pods of the kube-apiserver can read the desired encryption, and has them write it.
 func (in Inputs) useEncryption(ctx context.Context) error {
+	mark, err := in.Encryption.Mark()
+	if err != nil {
+		return err
+	}
 	deployment := &appsv1.Deployment{}
 	if err := in.Run.SeedAPI.Get(ctx, client.ObjectKey{Namespace: in.Run.Namespace, Name: kubeapiserver.Name}, deployment); err != nil {
 		return fmt.Errorf("read Deployment %q: %w", kubeapiserver.Name, err)
 	}
 	if err := kube.PatchMetadata(ctx, in.Run.SeedAPI, deployment, func(o *metav1.PartialObjectMetadata) {
-		metav1.SetMetaDataAnnotation(&o.ObjectMeta, knownEncryptionKey, in.Encryption.Mark())
+		metav1.SetMetaDataAnnotation(&o.ObjectMeta, knownEncryptionKey, mark)
 	}); err != nil {
 		return err
 	}
@@ -172,7 +178,10 @@ func (in Inputs) rewrite(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	desired := in.Encryption.Desired()
+	desired, err := in.Encryption.Desired()
+	if err != nil {
+		return err
+	}
 	for _, resource := range slices.Concat(desired.Resources, desired.PlainResources) {
 		err := encryption.Rewrite(ctx, shootClient, resource)
 		if err != nil && !meta.IsNoMatchError(err) { // a custom resource that does not exist has no objects

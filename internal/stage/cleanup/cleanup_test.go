@@ -2,9 +2,11 @@ package cleanup
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,8 +26,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/internal/stage/stagetest"
+	"gardener.cloud/gardener/pkg/errorcode"
 )
 
 var now = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
@@ -170,5 +174,68 @@ func TestGone(t *testing.T) {
 	})
 	if err == nil || !strings.Contains(err.Error(), "2 objects of kind PersistentVolume are not deleted yet in the shoot: a, b") {
 		t.Errorf("gone() = %v", err)
+	}
+}
+
+// A user's webhook that is created again and again must not hold the worker: other shoots wait for it.
+func TestSlowWebhooks(t *testing.T) {
+	pods := make([]client.Object, 1000)
+	for i := range pods {
+		pods[i] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("p-%d", i)}}
+	}
+	for name, tc := range map[string]struct {
+		latency, most time.Duration
+	}{
+		"not answering": {latency: time.Hour, most: requestTimeout},
+		"just in time":  {latency: requestTimeout - time.Second, most: deletionsTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				shoot := interceptor.NewClient(fake.NewClientBuilder().WithObjects(pods...).Build(), interceptor.Funcs{
+					Delete: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.DeleteOption) error {
+						select {
+						case <-time.After(tc.latency):
+							return c.Delete(ctx, object, opts...)
+						case <-ctx.Done():
+							return ctx.Err()
+						}
+					},
+				})
+				begin := time.Now()
+				_, err := kind{gvk: corev1.SchemeGroupVersion.WithKind("Pod"), list: &corev1.PodList{}}.delete(t.Context(), shoot)
+				if took := time.Since(begin); took > tc.most || !slices.Contains(errorcode.Of(err), corev1beta1.ErrorCleanupClusterResources) {
+					t.Errorf("delete() took %s and returned %v, want an error within %s", took, err, tc.most)
+				}
+			})
+		})
+	}
+}
+
+// Users decide how many objects there are.
+func TestObjectsAreReadByPages(t *testing.T) {
+	var limits []int64
+	shoot := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			o := (&client.ListOptions{}).ApplyOptions(opts)
+			limits = append(limits, o.Limit)
+			pods := list.(*corev1.PodList) //nolint:forcetypeassert // the test lists Pods
+			pods.Items = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "p" + o.Continue}}}
+			pods.Continue = map[string]string{"": "a", "a": "b"}[o.Continue]
+			return nil
+		},
+	})
+	var names []string
+	k := kind{gvk: corev1.SchemeGroupVersion.WithKind("Pod"), list: &corev1.PodList{}}
+	if _, err := k.each(t.Context(), shoot, func(object client.Object) error {
+		names = append(names, object.GetName())
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"p", "pa", "pb"}, names); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]int64{pageSize, pageSize, pageSize}, limits); diff != "" {
+		t.Errorf("limits (-want +got):\n%s", diff)
 	}
 }

@@ -84,25 +84,22 @@ func (k kind) finalize(ctx context.Context, shootClient client.Client, now time.
 	if next == 0 {
 		return 0, nil
 	}
-	objects, _, err := k.objects(ctx, shootClient)
-	if err != nil {
-		return 0, err
-	}
-	for _, object := range objects {
+	_, err := k.each(ctx, shootClient, func(object client.Object) error {
 		if object.GetDeletionTimestamp() == nil {
-			continue
+			return nil
 		}
 		if left := object.GetDeletionTimestamp().Add(k.period).Sub(now); left > 0 {
 			next = min(next, left)
-			continue
+			return nil
 		}
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
 		err := kube.PatchMetadata(ctx, shootClient, object, func(o *metav1.PartialObjectMetadata) { o.Finalizers = nil })
-		switch {
-		case apierrors.IsConflict(err): // its controller has just changed it
+		if apierrors.IsConflict(err) { // its controller has just changed it
 			next = min(next, time.Second)
-		case client.IgnoreNotFound(err) != nil:
-			return 0, err
+			return nil
 		}
-	}
-	return next, nil
+		return client.IgnoreNotFound(err)
+	})
+	return next, err
 }

@@ -31,6 +31,14 @@ import (
 // automanaged is the label of APIServices that the kube-apiserver creates for the APIs which it serves itself.
 const automanaged = "kube-aggregator.kubernetes.io/automanaged"
 
+const (
+	// pageSize is how many objects are read at a time: users decide how many there are, and how large.
+	pageSize = 100
+	// deletionsTimeout is the end of the deletions of one kind, and requestTimeout that of one of them. Webhooks that users create again and
+	// again can make each take long, while other shoots wait for the worker. The next pass goes on.
+	deletionsTimeout, requestTimeout = 3 * time.Minute, 10 * time.Second
+)
+
 // kind is a kind of objects in the shoot, and what of it is deleted. Objects that are part of Gardener are never deleted.
 type kind struct {
 	gvk schema.GroupVersionKind
@@ -134,21 +142,28 @@ func (k kind) newList() client.ObjectList {
 	return list
 }
 
-// objects returns the objects that have to be deleted, or are being deleted, and whether the cluster serves the kind.
-func (k kind) objects(ctx context.Context, shootClient client.Client) (objects []client.Object, served bool, err error) {
+// each calls a function with each object that has to be deleted, or is being deleted. It reads a page of them at a time, and returns
+// whether the cluster serves the kind.
+func (k kind) each(ctx context.Context, shootClient client.Client, do func(client.Object) error) (served bool, err error) {
 	list := k.newList()
-	if err := shootClient.List(ctx, list); meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-		return nil, false, nil
-	} else if err != nil {
-		return nil, false, fmt.Errorf("list %s in the shoot: %w", k.gvk.Kind, err)
-	}
-	err = meta.EachListItem(list, func(item runtime.Object) error {
-		if object := item.(client.Object); k.includes(object) { //nolint:forcetypeassert // lists have nothing else
-			objects = append(objects, object)
+	for next := ""; ; {
+		if err := shootClient.List(ctx, list, client.Limit(pageSize), client.Continue(next)); meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return false, nil
+		} else if err != nil {
+			return false, fmt.Errorf("list %s in the shoot: %w", k.gvk.Kind, err)
 		}
-		return nil
-	})
-	return objects, true, err
+		if err := meta.EachListItem(list, func(item runtime.Object) error {
+			if object := item.(client.Object); k.includes(object) { //nolint:forcetypeassert // lists have nothing else
+				return do(object)
+			}
+			return nil
+		}); err != nil {
+			return true, err
+		}
+		if next = list.GetContinue(); next == "" {
+			return true, nil
+		}
+	}
 }
 
 // includes is whether an object has to be deleted.
@@ -158,20 +173,31 @@ func (k kind) includes(object client.Object) bool {
 
 // delete deletes the objects, and returns whether there may be some to wait for.
 func (k kind) delete(ctx context.Context, shootClient client.Client) (wait bool, err error) {
-	objects, served, err := k.objects(ctx, shootClient)
+	ctx, cancel := context.WithTimeout(ctx, deletionsTimeout)
+	defer cancel()
+	some := false
+	served, err := k.each(ctx, shootClient, func(object client.Object) error {
+		some = true
+		if object.GetDeletionTimestamp() != nil {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		// Objects that it owns are deleted, too, which is not the default of all kinds.
+		err := shootClient.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		switch {
+		case client.IgnoreNotFound(err) == nil:
+			return nil
+		case ctx.Err() != nil:
+			return errorcode.With(fmt.Errorf("delete %s %q in the shoot: the kube-apiserver did not respond within %s; webhooks may be slow: %w", k.gvk.Kind, nameOf(object), requestTimeout, err),
+				corev1beta1.ErrorCleanupClusterResources)
+		}
+		return fmt.Errorf("delete %s %q in the shoot: %w", k.gvk.Kind, nameOf(object), err)
+	})
 	if err != nil {
 		return false, err
 	}
-	for _, object := range objects {
-		if object.GetDeletionTimestamp() != nil {
-			continue
-		}
-		// Objects that it owns are deleted, too, which is not the default of all kinds.
-		if err := shootClient.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
-			return false, fmt.Errorf("delete %s %q in the shoot: %w", k.gvk.Kind, nameOf(object), err)
-		}
-	}
-	return served && (k.awaited == nil || len(objects) > 0), nil
+	return served && (k.awaited == nil || some), nil
 }
 
 // gone returns an error that names the objects which are left, or nil.
@@ -198,7 +224,7 @@ func nameOf(object client.Object) string {
 // usersOwn is whether an object is no part of Gardener.
 func usersOwn(object client.Object) bool {
 	labels := object.GetLabels()
-	return labels[constants.ShootNoCleanup] != "true" && labels[resourcesv1alpha1.ManagedBy] != "gardener"
+	return labels[constants.ShootNoCleanup] != "true" && labels[resourcesv1alpha1.ManagedBy] != resourcesv1alpha1.GardenerManager
 }
 
 // uncontrolled is whether an object has no controller. Others are deleted with their controller, which may be a system component.

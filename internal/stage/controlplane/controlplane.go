@@ -33,7 +33,7 @@ type Inputs struct {
 	// KubeScheduler returns the values of kube-scheduler. Nil means that the cluster has none.
 	KubeScheduler func(replicas int32) (kubescheduler.Values, error)
 	// System returns the values of what every cluster contains, given the kinds that its kube-apiserver serves.
-	System func(served []*metav1.APIResourceList) shootsystem.Values
+	System func(served []*metav1.APIResourceList) (shootsystem.Values, error)
 	// Kubeconfigs are Secrets with kubeconfigs for extensions and the gardenlet, each with the URL of the kube-apiserver in it.
 	Kubeconfigs map[string]string
 	// Rotation is which credentials in the cluster itself are replaced.

@@ -52,9 +52,7 @@ func TestViewersReadWhatTheAPIServerServes(t *testing.T) {
 	o.Shoot.Spec.Provider.Workers = nil
 	o.Shoot.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{EncryptionConfig: &corev1beta1.EncryptionConfig{Resources: []string{"keys.example.com"}}}
 	in := inputs(t, clusters, o)
-	if err := in.Credentials.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	stagetest.Generate(t, in.Credentials)
 	asked, fails := 0, true
 	in.Run.Target = stage.NewConnectedTarget(clusters.Shoot, func(*rest.Config) ([]*metav1.APIResourceList, error) {
 		if asked++; fails {
@@ -118,13 +116,9 @@ func TestTokensOfARotatedKey(t *testing.T) {
 		}
 		in := inputs(t, clusters, o)
 		in.Run.Target = stage.NewConnectedTarget(shoot, stagetest.Discover)
-		for _, step := range []func(context.Context) error{in.Credentials.Open, in.Credentials.Etcd, in.Credentials.Rest} {
-			if err := step(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
+		set := stagetest.Generate(t, in.Credentials)
 		var err error
-		if signer, err = serviceaccountkey.ID(in.Credentials.Current(constants.SecretNameServiceAccountKey)); err != nil {
+		if signer, err = serviceaccountkey.ID(set.Current(constants.SecretNameServiceAccountKey)); err != nil {
 			t.Fatal(err)
 		}
 		tokens := func() map[string]string {

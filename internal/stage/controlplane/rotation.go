@@ -12,8 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/kube"
@@ -50,7 +52,7 @@ func (in Inputs) rotationTasks() []flow.Task {
 	}
 	var tasks []flow.Task
 	if in.Rotation.CA {
-		tasks = append(tasks, await("root-ca-published", "Waiting for the new CA bundle in all namespaces of the shoot", in.rootCAPublished))
+		tasks = append(tasks, await("root-ca-published", "Waiting until all namespaces of the shoot have the new CA bundle", in.rootCAPublished))
 	}
 	if in.Rotation.PreparesKey {
 		tasks = append(tasks, await("new-static-tokens", "Creating static tokens of ServiceAccounts with the new key", in.createStaticTokens))
@@ -64,7 +66,11 @@ func (in Inputs) rotationTasks() []flow.Task {
 // rootCAPublished waits until all namespaces, and all Secrets with static tokens, have the CA bundle: with another one, their pods would not
 // trust the kube-apiserver after the next step. In namespaces that are being deleted, it is not updated.
 func (in Inputs) rootCAPublished(ctx context.Context, shootClient client.WithWatch) error {
-	bundle := in.Credentials.Bundle(constants.SecretNameCACluster)
+	set, err := in.Credentials.All()
+	if err != nil {
+		return err
+	}
+	bundle := set.Bundle(constants.SecretNameCACluster)
 	return flow.Parallel(ctx,
 		func(ctx context.Context) error {
 			return kube.Await(ctx, shootClient, &corev1.ConfigMapList{}, func(found []*corev1.ConfigMap) error {
@@ -112,7 +118,7 @@ func (in Inputs) createStaticTokens(ctx context.Context, shootClient client.With
 	}
 	created := map[client.ObjectKey]bool{}
 	for _, account := range accounts {
-		name := account.Name + "-token-" + key.suffix
+		name := key.secretName(account.Name)
 		if !slices.ContainsFunc(account.Secrets, func(ref corev1.ObjectReference) bool {
 			return secrets[client.ObjectKey{Namespace: account.Namespace, Name: ref.Name}] != nil
 		}) {
@@ -123,7 +129,9 @@ func (in Inputs) createStaticTokens(ctx context.Context, shootClient client.With
 			Type:       corev1.SecretTypeServiceAccountToken,
 		}
 		if account.Labels[keyNameLabel] != key.name {
-			if err := shootClient.Create(ctx, secret); apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			if err := shootClient.Create(ctx, secret); apierrors.IsForbidden(err) {
+				// A quota is used up, or the namespace is being deleted. The completion has tokens of the old key signed again.
+				logf.FromContext(ctx).Info("Keeping the static token of a ServiceAccount", "serviceAccount", client.ObjectKeyFromObject(account), "reason", err.Error())
 				continue
 			} else if client.IgnoreAlreadyExists(err) != nil {
 				return fmt.Errorf("create Secret %q in the shoot: %w", client.ObjectKeyFromObject(secret), err)
@@ -195,8 +203,18 @@ type signingKey struct {
 	name, id, suffix string
 }
 
+// secretName is that of the Secret with a token of the key for a ServiceAccount. It is not longer than names may be.
+func (k signingKey) secretName(account string) string {
+	suffix := "-token-" + k.suffix
+	return strings.TrimRight(account[:min(len(account), validation.DNS1123SubdomainMaxLength-len(suffix))], ".-") + suffix
+}
+
 func (in Inputs) currentKey() (signingKey, error) {
-	current := in.Credentials.Current(constants.SecretNameServiceAccountKey)
+	set, err := in.Credentials.All()
+	if err != nil {
+		return signingKey{}, err
+	}
+	current := set.Current(constants.SecretNameServiceAccountKey)
 	id, err := serviceaccountkey.ID(current)
 	sum := sha256.Sum256([]byte(id))
 	return signingKey{name: current.Name, id: id, suffix: hex.EncodeToString(sum[:3])}, err

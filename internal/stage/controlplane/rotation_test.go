@@ -11,7 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -37,11 +40,7 @@ func rotated(t *testing.T, clusters *stagetest.Clusters, phase corev1beta1.Crede
 		ServiceAccountKey:      &corev1beta1.ServiceAccountKeyRotation{Phase: phase, LastInitiationTime: begin},
 	}}
 	in := inputs(t, clusters, o)
-	for _, open := range []func(context.Context) error{in.Credentials.Open, in.Credentials.Etcd, in.Credentials.Rest} {
-		if err := open(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
+	stagetest.Generate(t, in.Credentials)
 	return in
 }
 
@@ -50,7 +49,11 @@ func TestRootCAIsPublished(t *testing.T) {
 	rotated(t, clusters, "")
 	in := rotated(t, clusters, corev1beta1.RotationPreparing)
 	in.Rotation.CA = true
-	bundle := string(in.Credentials.Bundle("ca"))
+	set, err := in.Credentials.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle := string(set.Bundle("ca"))
 	if strings.Count(bundle, "BEGIN CERTIFICATE") != 2 {
 		t.Fatalf("the bundle of a rotation is not of two CAs: %s", bundle)
 	}
@@ -86,7 +89,7 @@ func TestRootCAIsPublished(t *testing.T) {
 		defer cancel()
 		return stagetest.RunTask(ctx, t, Tasks(in), "root-ca-published")
 	}
-	err := published()
+	err = published()
 	for _, want := range []string{
 		"ConfigMap kube-root-ca.crt does not have the new CA bundle in 2 namespaces: b, c", "1 Secrets with static tokens do not have the new CA bundle: a/static",
 	} {
@@ -112,7 +115,11 @@ func TestStaticTokens(t *testing.T) {
 		if secret.Type != corev1.SecretTypeServiceAccountToken || len(secret.Data["token"]) > 0 {
 			return nil
 		}
-		id, err := serviceaccountkey.ID(set.Current("service-account-key"))
+		all, err := set.All()
+		if err != nil {
+			return err
+		}
+		id, err := serviceaccountkey.ID(all.Current("service-account-key"))
 		if err != nil {
 			return err
 		}
@@ -122,6 +129,9 @@ func TestStaticTokens(t *testing.T) {
 	}
 	shoot := interceptor.NewClient(clusters.Shoot, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			if strings.HasPrefix(object.GetName(), "limited-token-") {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, object.GetName(), errors.New("exceeded quota"))
+			}
 			err := c.Create(ctx, object, options...)
 			if secret, ok := object.(*corev1.Secret); ok && err == nil {
 				err = sign(ctx, c, secret)
@@ -150,6 +160,7 @@ func TestStaticTokens(t *testing.T) {
 	}
 	for _, object := range []client.Object{
 		account("plain"), account("pulling", "registry"), account("robot", "registry", "robot-token"),
+		account("limited", "limited"), secret("limited", corev1.SecretTypeServiceAccountToken),
 		secret("registry", corev1.SecretTypeDockerConfigJson), secret("robot-token", corev1.SecretTypeServiceAccountToken), secret("manual", corev1.SecretTypeServiceAccountToken),
 	} {
 		if err := shoot.Create(t.Context(), object); err != nil {
@@ -201,15 +212,28 @@ func TestStaticTokens(t *testing.T) {
 	}
 	run(corev1beta1.RotationPreparing, "new-static-tokens")
 	if diff := cmp.Diff(map[string]string{
-		"account plain": "", "account pulling": "registry", "account robot": "robot-token-new registry robot-token labelled",
+		"account plain": "", "account pulling": "registry", "account limited": "limited", "account robot": "robot-token-new registry robot-token labelled",
 		"secret robot-token": "old key", "secret robot-token-new": "new key", "secret manual": "old key",
+		"secret limited": "old key",
 	}, state()); diff != "" {
 		t.Errorf("while the rotation is prepared (-want +got):\n%s", diff)
 	}
 	run(corev1beta1.RotationCompleting, "old-static-tokens")
 	if diff := cmp.Diff(map[string]string{
-		"account plain": "", "account pulling": "registry", "account robot": "robot-token-new registry", "secret robot-token-new": "new key", "secret manual": "new key",
+		"account plain": "", "account pulling": "registry", "account limited": "limited", "account robot": "robot-token-new registry", "secret robot-token-new": "new key", "secret manual": "new key",
+		"secret limited": "new key",
 	}, state()); diff != "" {
 		t.Errorf("after the rotation (-want +got):\n%s", diff)
+	}
+}
+
+func TestSecretName(t *testing.T) {
+	long := strings.Repeat("a.", 126)
+	key := signingKey{suffix: "abcdef"}
+	for account, want := range map[string]string{"robot": "robot-token-abcdef", long: long[:239] + "-token-abcdef"} {
+		got := key.secretName(account)
+		if got != want || len(validation.IsDNS1123Subdomain(got)) > 0 {
+			t.Errorf("secretName(%q) = %q, want %q", account, got, want)
+		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // objects are those that every cluster contains, and those that gardener-resource-manager needs in it.
-func (in Inputs) objects(ctx context.Context) (system, resourceManager []client.Object, err error) {
+func (in Inputs) objects(ctx context.Context) (ofSystem, ofResourceManager []client.Object, err error) {
 	values, err := in.ResourceManager(in.Replicas)
 	if err != nil {
 		return nil, nil, err
@@ -25,7 +25,11 @@ func (in Inputs) objects(ctx context.Context) (system, resourceManager []client.
 	if err != nil {
 		return nil, nil, err
 	}
-	return shootsystem.Objects(in.System(served)), resourcemanager.TargetObjects(values), nil
+	system, err := in.System(served)
+	if err != nil {
+		return nil, nil, err
+	}
+	return shootsystem.Objects(system), resourcemanager.TargetObjects(values), nil
 }
 
 // deploySystem writes the ManagedResources. They are applied when gardener-resource-manager runs.

@@ -41,7 +41,11 @@ func (in Inputs) accessSecrets(ctx context.Context) ([]client.Object, error) {
 	for _, name := range names {
 		objects = append(objects, shootaccess.Secret(in.Run.Namespace, name))
 	}
-	bundle := in.Credentials.Bundle(constants.SecretNameCACluster)
+	set, err := in.Credentials.All()
+	if err != nil {
+		return nil, err
+	}
+	bundle := set.Bundle(constants.SecretNameCACluster)
 	for name, server := range in.Kubeconfigs {
 		secret := shootaccess.Secret(in.Run.Namespace, constants.SecretNameGardener)
 		secret.Name = name
@@ -64,6 +68,10 @@ func (in Inputs) accessSecrets(ctx context.Context) ([]client.Object, error) {
 // and as the others need not wait for it, these are requested here. So are those that replace tokens of a key which is, or will be, no
 // longer trusted: without a token of its own, gardener-resource-manager cannot request any.
 func (in Inputs) requestTokens(ctx context.Context) error {
+	set, err := in.Credentials.All()
+	if err != nil {
+		return err
+	}
 	shootClient, err := in.Run.Target.Client(ctx)
 	if err != nil {
 		return err
@@ -78,13 +86,13 @@ func (in Inputs) requestTokens(ctx context.Context) error {
 	}); err != nil {
 		return fmt.Errorf("list Secrets for tokens: %w", err)
 	}
-	key, err := serviceaccountkey.ID(in.Credentials.Current(constants.SecretNameServiceAccountKey))
+	key, err := serviceaccountkey.ID(set.Current(constants.SecretNameServiceAccountKey))
 	if err != nil {
 		return err
 	}
 	valid := func(token string) bool { return serviceaccountkey.Signs(key, token) }
-	requestor := tokenrequestor.New(in.Run.SeedAPI, shootClient, in.Credentials.Bundle(constants.SecretNameCACluster), tokenrequestor.Values{
-		Class: resourcesv1alpha1.ResourceManagerClassShoot, Clock: in.Run.Clock, Good: valid,
+	requestor := tokenrequestor.New(in.Run.SeedAPI, shootClient, set.Bundle(constants.SecretNameCACluster), tokenrequestor.Values{
+		Class: resourcesv1alpha1.ResourceManagerClassShoot, Clock: in.Run.Clock, Valid: valid,
 	})
 	var requests []func(context.Context) error
 	for _, secret := range list.Items {

@@ -38,6 +38,7 @@ const (
 	APIServerProxy        = "apiserver-proxy-client"
 	MetricsServer         = "metrics-server"
 	identity              = "gardenlet"
+	monitoringUser        = "admin"
 	caValidity            = 10 * 365 * 24 * time.Hour
 	tokenFile             = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig/token" //nolint:gosec // a path
 )
@@ -61,15 +62,39 @@ type Values struct {
 	Workers bool
 	// SSHKey is whether users may log in to nodes.
 	SSHKey bool
+	// Monitoring is whether users have credentials for the monitoring of their shoot.
+	Monitoring bool
 	// Clock tells the time.
 	Clock clock.PassiveClock
 }
 
-// Set is the credentials of a control plane. It has those of etcd after Etcd, and the others after Rest; methods that return credentials
-// are for what comes after these.
+// Set generates the credentials of a control plane: those of etcd with Etcd, and the others with Rest.
 type Set struct {
 	manager *secrets.Manager
 	values  Values
+	// etcd and rest are whether Etcd and Rest have succeeded.
+	etcd, rest bool
+}
+
+// Generated are credentials that exist.
+type Generated struct {
+	manager *secrets.Manager
+}
+
+// OfEtcd returns the credentials of etcd. The error is that of a task which should come after the task credentials-etcd.
+func (s *Set) OfEtcd() (Generated, error) {
+	if !s.etcd {
+		return Generated{}, errors.New("the credentials of etcd are read before the task credentials-etcd is done")
+	}
+	return Generated{s.manager}, nil
+}
+
+// All returns all credentials. The error is that of a task which should come after the task credentials.
+func (s *Set) All() (Generated, error) {
+	if !s.rest {
+		return Generated{}, errors.New("credentials are read before the task credentials is done")
+	}
+	return Generated{s.manager}, nil
 }
 
 // New returns a set without credentials. Open comes next.
@@ -102,6 +127,9 @@ func rotations(status *corev1beta1.ShootCredentials) map[string]time.Time {
 	}
 	if key := status.Rotation.SSHKeypair; key != nil && key.LastInitiationTime != nil {
 		times[constants.SecretNameSSHKeyPair] = key.LastInitiationTime.Time
+	}
+	if observability := status.Rotation.Observability; observability != nil && observability.LastInitiationTime != nil {
+		times[constants.SecretNameObservabilityIngressUsers] = observability.LastInitiationTime.Time
 	}
 	return times
 }
@@ -146,11 +174,13 @@ func (s *Set) Etcd(ctx context.Context) error {
 		}
 	}
 	names := etcdNames(s.values.Namespace)
-	return s.certificates(ctx,
+	err := s.certificates(ctx,
 		certificate{EtcdServer, constants.SecretNameCAETCD, "etcd-server", secrets.ServerClientCert, nil, names, nil},
 		certificate{EtcdPeerServer, constants.SecretNameCAETCDPeer, "etcd-server", secrets.ServerClientCert, nil, names, nil},
 		certificate{EtcdClient, constants.SecretNameCAETCD, "etcd-client", secrets.ClientCert, nil, nil, nil},
 	)
+	s.etcd = err == nil
+	return err
 }
 
 // etcdNames are the DNS names of the members of both etcd clusters, for each other and for clients.
@@ -216,7 +246,9 @@ func (s *Set) Rest(ctx context.Context) error {
 	if err := s.certificates(ctx, list...); err != nil {
 		return err
 	}
-	return s.keys(ctx)
+	err := s.keys(ctx)
+	s.rest = err == nil
+	return err
 }
 
 func (s *Set) keys(ctx context.Context) error {
@@ -238,12 +270,16 @@ func (s *Set) keys(ctx context.Context) error {
 		secrets.Persist(), keep(encryptionPhase))
 	_, kubeconfig := s.manager.Generate(ctx, &secrets.Kubeconfig{
 		Name: constants.SecretNameGenericTokenKubeconfig, ContextName: s.values.Namespace, Server: "https://" + KubeAPIServer,
-		CA: s.Bundle(constants.SecretNameCACluster), TokenFile: tokenFile,
+		CA: Generated{s.manager}.Bundle(constants.SecretNameCACluster), TokenFile: tokenFile,
 	})
 	errs := []error{accounts, encryption, kubeconfig}
 	if s.values.SSHKey {
 		// The old one stays, as nodes trust the new one only after they have applied their OperatingSystemConfig.
 		_, err := s.manager.Generate(ctx, &secrets.SSHKeyPair{Name: constants.SecretNameSSHKeyPair, RSABits: 4096}, secrets.Persist(), secrets.KeepOld())
+		errs = append(errs, err)
+	}
+	if s.values.Monitoring {
+		_, err := s.manager.Generate(ctx, &secrets.Password{Name: constants.SecretNameObservabilityIngressUsers, Username: monitoringUser}, secrets.Persist())
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -308,13 +344,13 @@ func (s *Set) signedBy(ca string) secrets.Option {
 }
 
 // Name returns the name of the Secret with a credential.
-func (s *Set) Name(name string) string { return s.object(name, secrets.Current) }
+func (g Generated) Name(name string) string { return g.object(name, secrets.Current) }
 
 // BundleName returns the name of the Secret with the bundle of a CA or a key: the old and the new one while both are trusted.
-func (s *Set) BundleName(name string) string { return s.object(name, secrets.Bundle) }
+func (g Generated) BundleName(name string) string { return g.object(name, secrets.Bundle) }
 
-func (s *Set) object(name string, class secrets.Class) string {
-	secret, ok := s.manager.Get(name, class)
+func (g Generated) object(name string, class secrets.Class) string {
+	secret, ok := g.manager.Get(name, class)
 	if !ok {
 		return ""
 	}
@@ -322,13 +358,13 @@ func (s *Set) object(name string, class secrets.Class) string {
 }
 
 // Current returns the newest Secret with a credential, and Old the one that it replaces, or nil.
-func (s *Set) Current(name string) *corev1.Secret { return s.secret(name, secrets.Current) }
+func (g Generated) Current(name string) *corev1.Secret { return g.secret(name, secrets.Current) }
 
 // Old returns the Secret that the current one replaces while both are in use, or nil.
-func (s *Set) Old(name string) *corev1.Secret { return s.secret(name, secrets.Old) }
+func (g Generated) Old(name string) *corev1.Secret { return g.secret(name, secrets.Old) }
 
-func (s *Set) secret(name string, class secrets.Class) *corev1.Secret {
-	secret, ok := s.manager.Get(name, class)
+func (g Generated) secret(name string, class secrets.Class) *corev1.Secret {
+	secret, ok := g.manager.Get(name, class)
 	if !ok {
 		return nil
 	}
@@ -336,8 +372,8 @@ func (s *Set) secret(name string, class secrets.Class) *corev1.Secret {
 }
 
 // Bundle returns the certificates of a CA that are trusted, as PEM.
-func (s *Set) Bundle(ca string) []byte {
-	secret, ok := s.manager.Get(ca, secrets.Bundle)
+func (g Generated) Bundle(ca string) []byte {
+	secret, ok := g.manager.Get(ca, secrets.Bundle)
 	if !ok {
 		return nil
 	}
@@ -346,6 +382,9 @@ func (s *Set) Bundle(ca string) []byte {
 
 // Cleanup deletes credentials that were not generated in this run.
 func (s *Set) Cleanup(ctx context.Context) error {
+	if _, err := s.All(); err != nil {
+		return err
+	}
 	if err := s.manager.Cleanup(ctx); err != nil {
 		return fmt.Errorf("clean up credentials: %w", err)
 	}

@@ -1,6 +1,7 @@
 package credentials
 
 import (
+	"context"
 	"crypto/x509"
 	"encoding/pem"
 	"testing"
@@ -23,7 +24,7 @@ type rotated struct {
 	status corev1beta1.CARotation
 	// replicated is whether etcd has several members.
 	replicated bool
-	set        *Set
+	all        Generated
 }
 
 // enter makes the credentials of a phase, as a reconciliation does. The first phase is none.
@@ -34,17 +35,30 @@ func (r *rotated) enter(t *testing.T, phase corev1beta1.CredentialsRotationPhase
 		r.status.LastInitiationTime = new(metav1.NewTime(r.clock.Now()))
 	}
 	r.status.Phase = phase
-	r.set = New(Values{
+	set := New(Values{
 		SeedAPI: r.client, Namespace: "shoot--a--b", Workers: true, Replicated: r.replicated, Clock: r.clock,
 		Status: &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{CertificateAuthorities: r.status.DeepCopy()}},
 	})
-	if err := r.set.Open(t.Context()); err != nil {
+	if err := set.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.set.Etcd(t.Context()); err != nil {
+	if _, err := set.OfEtcd(); err == nil {
+		t.Error("credentials of etcd are read before they are generated")
+	}
+	if err := set.Etcd(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.set.Rest(t.Context()); err != nil {
+	if _, err := set.OfEtcd(); err != nil {
+		t.Error(err)
+	}
+	if _, err := set.All(); err == nil {
+		t.Error("credentials are read before they are generated")
+	}
+	if err := set.Rest(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if r.all, err = set.All(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -52,7 +66,7 @@ func (r *rotated) enter(t *testing.T, phase corev1beta1.CredentialsRotationPhase
 // certificate returns that of a credential.
 func (r *rotated) certificate(t *testing.T, name, key string) *x509.Certificate {
 	t.Helper()
-	block, _ := pem.Decode(r.set.Current(name).Data[key])
+	block, _ := pem.Decode(r.all.Current(name).Data[key])
 	if block == nil {
 		t.Fatalf("%q has no certificate", name)
 	}
@@ -65,7 +79,7 @@ func (r *rotated) certificate(t *testing.T, name, key string) *x509.Certificate 
 
 // trusted returns how many certificates of a CA are trusted.
 func (r *rotated) trusted(ca string) int {
-	count, rest := 0, r.set.Bundle(ca)
+	count, rest := 0, r.all.Bundle(ca)
 	for block, left := pem.Decode(rest); block != nil; block, left = pem.Decode(left) {
 		count++
 	}
@@ -134,7 +148,7 @@ func TestMembersOfEtcdUnderstandEachOther(t *testing.T) {
 			} {
 				r.enter(t, phase)
 				after := &member{cert: r.certificate(t, name, secrets.DataKeyCertificate), roots: x509.NewCertPool()}
-				after.roots.AppendCertsFromPEM(r.set.Bundle(ca))
+				after.roots.AppendCertsFromPEM(r.all.Bundle(ca))
 				if before != nil && replicated && (!trusts(*before, *after) || !trusts(*after, *before)) {
 					t.Errorf("%s: in phase %q, restarted members and others reject each other", ca, phase)
 				}
@@ -146,5 +160,39 @@ func TestMembersOfEtcdUnderstandEachOther(t *testing.T) {
 				before = after
 			}
 		}
+	}
+}
+
+// Credentials for monitoring are replaced in place by a rotation: the old ones are not valid any more.
+func TestMonitoringIsRotatedInPlace(t *testing.T) {
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	seedAPI := fake.NewClientBuilder().Build()
+	generate := func(status *corev1beta1.ShootCredentials, at time.Time) Generated {
+		t.Helper()
+		set := New(Values{SeedAPI: seedAPI, Namespace: "shoot--a--b", Monitoring: true, Status: status, Clock: clocktesting.NewFakePassiveClock(at)})
+		for _, step := range []func(context.Context) error{set.Open, set.Etcd, set.Rest} {
+			if err := step(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all, err := set.All()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	password := func(set Generated) string {
+		return string(set.Current(constants.SecretNameObservabilityIngressUsers).Data[secrets.DataKeyPassword])
+	}
+	first := password(generate(nil, noon))
+	if again := password(generate(nil, noon.Add(time.Hour))); first == "" || again != first {
+		t.Errorf("without a rotation, the password has changed")
+	}
+	started := metav1.NewTime(noon.Add(2 * time.Hour))
+	set := generate(&corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+		Observability: &corev1beta1.ObservabilityRotation{LastInitiationTime: &started},
+	}}, started.Add(time.Minute))
+	if password(set) == first || set.Old(constants.SecretNameObservabilityIngressUsers) != nil {
+		t.Error("after a rotation, the old password is used")
 	}
 }

@@ -1,15 +1,163 @@
 package dns
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/stage/stagetest"
+	"gardener.cloud/gardener/internal/stage/usercredential"
 )
+
+func TestTasks(t *testing.T) {
+	for name, tc := range map[string]struct {
+		internal, external *Domain
+		want               []string
+	}{
+		"no domain":        {want: []string{"exposure"}},
+		"both":             {internal: &Domain{Provider: "local"}, external: &Domain{Provider: "local"}, want: []string{"dnsrecord-external", "dnsrecord-internal", "exposure"}},
+		"unmanaged domain": {internal: &Domain{Provider: "local"}, external: &Domain{Provider: "unmanaged"}, want: []string{"dnsrecord-internal", "exposure"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, task := range Tasks(Inputs{Internal: tc.internal, External: tc.external}) {
+				got = append(got, task.ID)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("tasks (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// setAddress sets the address of the gateway of the seed. Empty means that it has none.
+func setAddress(t *testing.T, clusters *stagetest.Clusters, address string) {
+	t.Helper()
+	gateway := &gatewayv1.Gateway{}
+	if err := clusters.Seed.Get(t.Context(), client.ObjectKey{Namespace: "gateway", Name: "gateway"}, gateway); err != nil {
+		t.Fatal(err)
+	}
+	gateway.Status.Addresses = nil
+	if address != "" {
+		gateway.Status.Addresses = []gatewayv1.GatewayStatusAddress{{Value: address}}
+	}
+	if err := clusters.Seed.Update(t.Context(), gateway); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDNSRecord(t *testing.T) {
+	for name, tc := range map[string]struct {
+		address string
+		want    extensionsv1alpha1.DNSRecordType
+	}{
+		"IPv4":      {address: "10.0.0.1", want: "A"},
+		"IPv6":      {address: "2001:db8::1", want: "AAAA"},
+		"host name": {address: "gateway.example.com", want: "CNAME"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clusters := stagetest.New(t)
+			setAddress(t, clusters, tc.address)
+			in := Inputs{Run: clusters.Run(), TTL: new(int64(60)), External: &Domain{
+				Name: "crazy-botany.dev.example.com", Provider: "local", Zone: new("zone-1"),
+				Credentials: usercredential.Credential{Kind: usercredential.Secret, Data: map[string][]byte{"k": []byte("v")}},
+			}}
+			if err := stagetest.RunTask(t.Context(), t, Tasks(in), "dnsrecord-external"); err != nil {
+				t.Fatal(err)
+			}
+			record := &extensionsv1alpha1.DNSRecord{ObjectMeta: metav1.ObjectMeta{Namespace: stagetest.Namespace, Name: "crazy-botany-external"}}
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: stagetest.Namespace, Name: "dnsrecord-crazy-botany-external"}}
+			for _, object := range []client.Object{record, secret} {
+				if err := clusters.Seed.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := extensionsv1alpha1.DNSRecordSpec{
+				DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "local"}, Zone: new("zone-1"), TTL: new(int64(60)),
+				SecretRef: corev1.SecretReference{Namespace: secret.Namespace, Name: secret.Name},
+				Name:      "api.crazy-botany.dev.example.com", RecordType: tc.want, Values: []string{tc.address},
+			}
+			if diff := cmp.Diff(want, record.Spec); diff != "" {
+				t.Errorf("spec (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(in.External.Credentials.Data, secret.Data); diff != "" {
+				t.Errorf("credentials (-want +got):\n%s", diff)
+			}
+			// A record that has not changed is not sent to the provider again.
+			record.UID = "1"
+			if err := clusters.Seed.Update(t.Context(), record); err != nil {
+				t.Fatal(err)
+			}
+			requested := record.Annotations["gardener.cloud/timestamp"]
+			for _, ttl := range []int64{60, 120} {
+				in.TTL = &ttl
+				if err := stagetest.RunTask(t.Context(), t, Tasks(in), "dnsrecord-external"); err != nil {
+					t.Fatal(err)
+				}
+				if err := clusters.Seed.Get(t.Context(), client.ObjectKeyFromObject(record), record); err != nil {
+					t.Fatal(err)
+				}
+				if again := record.Annotations["gardener.cloud/timestamp"] != requested; again != (ttl == 120) {
+					t.Errorf("with a TTL of %d, it is reconciled again: %v", ttl, again)
+				}
+			}
+		})
+	}
+}
+
+// Each wait names what is missing.
+func TestDNSRecordFails(t *testing.T) {
+	for name, tc := range map[string]struct {
+		address, kind, want string
+	}{
+		"gateway without an address":       {kind: usercredential.Secret, want: `Gateway gateway/gateway has no address yet`},
+		"WorkloadIdentity without a token": {address: "10.0.0.1", kind: usercredential.WorkloadIdentity, want: `Secret "dnsrecord-crazy-botany-internal" has no token of its WorkloadIdentity yet`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clusters := stagetest.New(t)
+			setAddress(t, clusters, tc.address)
+			in := Inputs{Run: clusters.Run(), Internal: &Domain{Name: "a.example.com", Provider: "local", Credentials: usercredential.Credential{Kind: tc.kind}}}
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			err := stagetest.RunTask(ctx, t, Tasks(in), "dnsrecord-internal")
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("the error is %v, want %q", err, tc.want)
+			}
+			records := &extensionsv1alpha1.DNSRecordList{}
+			if err := clusters.Seed.List(t.Context(), records); err != nil || len(records.Items) > 0 {
+				t.Errorf("%d DNSRecords exist (%v)", len(records.Items), err)
+			}
+		})
+	}
+}
+
+func TestExposure(t *testing.T) {
+	clusters := stagetest.New(t)
+	in := Inputs{Run: clusters.Run(), Hosts: []string{"api.b.example.com", "api.a.example.com"}}
+	for range 2 {
+		if err := stagetest.RunTask(t.Context(), t, Tasks(in), "exposure"); err != nil {
+			t.Fatal(err)
+		}
+		route := &gatewayv1.TLSRoute{}
+		if err := clusters.Seed.Get(t.Context(), client.ObjectKey{Namespace: stagetest.Namespace, Name: "kube-apiserver"}, route); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]gatewayv1.Hostname{"api.a.example.com", "api.b.example.com"}, route.Spec.Hostnames); diff != "" {
+			t.Errorf("host names (-want +got):\n%s", diff)
+		}
+	}
+}
 
 // A DNSRecord that has not changed is reconciled if a task of the Shoot requests it, and only that one.
 func TestRecordsAreReconciledWhenNeeded(t *testing.T) {

@@ -31,7 +31,7 @@ const (
 type Inputs struct {
 	Run *stage.Run
 	// Values returns those of an Etcd, when the task credentials-etcd is done.
-	Values func(role component.Role, replicas int32) component.Values
+	Values func(role component.Role, replicas int32) (component.Values, error)
 	// Replicas is the number of members of each: 0 in a hibernated cluster.
 	Replicas int32
 	// Ready is what is waited for: Healthy or Serves. Nil means that nothing is.
@@ -63,7 +63,10 @@ func Tasks(in Inputs) []flow.Task {
 func Deploy(in Inputs, role component.Role, replicas int32) func(context.Context) error {
 	return func(ctx context.Context) error {
 		current, key := &druidv1alpha1.Etcd{}, client.ObjectKey{Namespace: in.Run.Namespace, Name: component.Name(role)}
-		values := in.Values(role, replicas)
+		values, err := in.Values(role, replicas)
+		if err != nil {
+			return err
+		}
 		switch err := in.Run.SeedAPI.Get(ctx, key, current); {
 		case err == nil:
 			values.Existing = current.DeepCopy()

@@ -50,8 +50,8 @@ func TestDeployVolumes(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			in := Inputs{Run: clusters.Run(), Values: func(role component.Role, replicas int32) component.Values {
-				return component.Values{Namespace: key.Namespace, Role: role, Replicas: replicas, StorageClass: tc.storageClass, MinimumStorage: tc.minimum}
+			in := Inputs{Run: clusters.Run(), Values: func(role component.Role, replicas int32) (component.Values, error) {
+				return component.Values{Namespace: key.Namespace, Role: role, Replicas: replicas, StorageClass: tc.storageClass, MinimumStorage: tc.minimum}, nil
 			}}
 			if err := Deploy(in, component.Main, 1)(t.Context()); err != nil {
 				t.Fatal(err)

@@ -120,6 +120,24 @@ func registered(resource corev1beta1.ControllerResource) Extension {
 // Desired returns the Extensions that a Shoot has: those that it asks for, and those that are enabled by default and that it does not
 // disable.
 func Desired(shoot *corev1beta1.Shoot, registrations []corev1beta1.ControllerRegistration) []Extension {
+	return desired(shoot.Spec.Extensions, corev1beta1.ClusterTypeShoot, registrations, func(resource corev1beta1.ControllerResource) bool {
+		return !shoot.Workerless() || ptr.Deref(resource.WorkerlessSupported, false)
+	})
+}
+
+// DesiredForSeed returns the Extensions that a Seed has for itself, likewise.
+func DesiredForSeed(seed *corev1beta1.Seed, registrations []corev1beta1.ControllerRegistration) []Extension {
+	return desired(seed.Spec.Extensions, corev1beta1.ClusterTypeSeed, registrations, func(resource corev1beta1.ControllerResource) bool {
+		return slices.Contains(resource.ClusterCompatibility, corev1beta1.ClusterTypeSeed)
+	})
+}
+
+// desired returns the Extensions of a cluster of a type, from those in its spec and those that are enabled for the type. Others are not
+// supported.
+func desired(
+	specified []corev1beta1.Extension, cluster corev1beta1.ClusterType, registrations []corev1beta1.ControllerRegistration,
+	supported func(corev1beta1.ControllerResource) bool,
+) []Extension {
 	byType := map[string]Extension{}
 	for _, registration := range registrations {
 		for _, resource := range registration.Spec.Resources {
@@ -127,26 +145,26 @@ func Desired(shoot *corev1beta1.Shoot, registrations []corev1beta1.ControllerReg
 				continue
 			}
 			e := registered(resource)
-			if i := slices.IndexFunc(shoot.Spec.Extensions, func(e corev1beta1.Extension) bool { return e.Type == resource.Type }); i >= 0 {
-				if ptr.Deref(shoot.Spec.Extensions[i].Disabled, false) {
+			if i := slices.IndexFunc(specified, func(e corev1beta1.Extension) bool { return e.Type == resource.Type }); i >= 0 {
+				if ptr.Deref(specified[i].Disabled, false) {
 					continue
 				}
-				e.Config = shoot.Spec.Extensions[i].ProviderConfig
-			} else if !slices.Contains(resource.AutoEnable, corev1beta1.ClusterTypeShoot) {
+				e.Config = specified[i].ProviderConfig
+			} else if !slices.Contains(resource.AutoEnable, cluster) {
 				continue
 			}
-			if shoot.Workerless() && !ptr.Deref(resource.WorkerlessSupported, false) {
+			if !supported(resource) {
 				continue
 			}
 			byType[resource.Type] = e
 		}
 	}
-	desired := make([]Extension, 0, len(byType))
+	extensions := make([]Extension, 0, len(byType))
 	for _, e := range byType {
-		desired = append(desired, e)
+		extensions = append(extensions, e)
 	}
-	slices.SortFunc(desired, func(a, b Extension) int { return strings.Compare(a.Type, b.Type) })
-	return desired
+	slices.SortFunc(extensions, func(a, b Extension) int { return strings.Compare(a.Type, b.Type) })
+	return extensions
 }
 
 // Stale returns the Extensions that exist and are not desired. They are deleted as their registration says, if they still have one.

@@ -58,7 +58,7 @@ func Tasks(in Inputs) []flow.Task {
 		flow.Do("generic-kubeconfig", "Writing the name of the generic kubeconfig into the Cluster resource", in.announceKubeconfig, "credentials", "cluster"),
 	}
 	if len(in.Shoot.Spec.Resources) > 0 {
-		tasks = append(tasks, flow.Do("references", "Copying referenced resources", in.copyReferences, "namespace"))
+		tasks = append(tasks, flow.Do("references", "Copying referenced resources", in.references().Copy, "namespace"))
 	}
 	if in.CloudProvider != nil {
 		tasks = append(tasks, flow.Do("cloudprovider", "Copying the credentials of the infrastructure", in.copyCloudProvider, "namespace"))
@@ -83,7 +83,7 @@ func Cluster(in Inputs) flow.Task {
 // Cleanup returns the task that deletes credentials and copies which were used until the last operation.
 func Cleanup(in Inputs, after ...string) flow.Task {
 	return flow.Do("cleanup-credentials", "Deleting unused credentials and copies of referenced resources", func(ctx context.Context) error {
-		return errors.Join(in.Credentials.Cleanup(ctx), in.deleteStaleReferences(ctx)) // they do not depend on each other
+		return errors.Join(in.Credentials.Cleanup(ctx), in.references().DeleteStale(ctx)) // they do not depend on each other
 	}, after...)
 }
 
@@ -94,11 +94,15 @@ func (in Inputs) copyCloudProvider(ctx context.Context) error {
 
 // announceKubeconfig writes the name of the kubeconfig that pods of the control plane share to where extensions read it.
 func (in Inputs) announceKubeconfig(ctx context.Context) error {
+	set, err := in.Credentials.All()
+	if err != nil {
+		return err
+	}
 	cluster := &extensionsv1alpha1.Cluster{}
 	if err := in.Run.SeedAPI.Get(ctx, client.ObjectKey{Name: in.Run.Namespace}, cluster); err != nil {
 		return fmt.Errorf("read Cluster %q: %w", in.Run.Namespace, err)
 	}
 	return kube.PatchMetadata(ctx, in.Run.SeedAPI, cluster, func(o *metav1.PartialObjectMetadata) {
-		metav1.SetMetaDataAnnotation(&o.ObjectMeta, extensionsv1alpha1.AnnotationGenericKubeconfigSecretName, in.Credentials.Name(constants.SecretNameGenericTokenKubeconfig))
+		metav1.SetMetaDataAnnotation(&o.ObjectMeta, extensionsv1alpha1.AnnotationGenericKubeconfigSecretName, set.Name(constants.SecretNameGenericTokenKubeconfig))
 	})
 }

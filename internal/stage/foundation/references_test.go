@@ -20,16 +20,15 @@ import (
 	"gardener.cloud/gardener/pkg/errorcode"
 )
 
-func TestReferenced(t *testing.T) {
-	shoot := &corev1beta1.Shoot{}
-	resource := corev1beta1.NamedResourceReference{Name: "x"}
-	resource.ResourceRef.Kind, resource.ResourceRef.Name = "Secret", "creds"
-	shoot.Spec.Resources = append(shoot.Spec.Resources, resource)
-	identity := corev1beta1.NamedResourceReference{Name: "y"}
-	identity.ResourceRef.Kind, identity.ResourceRef.Name = "WorkloadIdentity", "w"
-	shoot.Spec.Resources = append(shoot.Spec.Resources, identity)
-	if !referenced(shoot, "Secret", "workload-identity-ref-w") || !referenced(shoot, "Secret", "ref-creds") || referenced(shoot, "ConfigMap", "ref-creds") || referenced(shoot, "Secret", "ref-other") {
-		t.Error("referenced() does not match spec.resources")
+func TestReferencesNames(t *testing.T) {
+	r := References{}
+	for kind, name := range map[string]string{"Secret": "creds", "WorkloadIdentity": "w"} {
+		resource := corev1beta1.NamedResourceReference{Name: kind}
+		resource.ResourceRef.Kind, resource.ResourceRef.Name = kind, name
+		r.Resources = append(r.Resources, resource)
+	}
+	if !r.names("Secret", "workload-identity-ref-w") || !r.names("Secret", "ref-creds") || r.names("ConfigMap", "ref-creds") || r.names("Secret", "ref-other") {
+		t.Error("names() does not match spec.resources")
 	}
 }
 
@@ -54,10 +53,10 @@ func TestReferencesAreCopied(t *testing.T) {
 		shoot.Spec.Resources = append(shoot.Spec.Resources, resource)
 	}
 	in := Inputs{Run: &stage.Run{SeedAPI: seed, GardenAPI: garden, Namespace: stagetest.Namespace, FieldManager: "gardenlet"}, Shoot: shoot}
-	if err := in.copyReferences(t.Context()); err != nil {
+	if err := in.references().Copy(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := in.deleteStaleReferences(t.Context()); err != nil {
+	if err := in.references().DeleteStale(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	secrets, configMap := &corev1.SecretList{}, &corev1.ConfigMap{}
@@ -91,11 +90,11 @@ func TestMissingReferencesOfDeletedShoot(t *testing.T) {
 		shoot.Spec.Resources = append(shoot.Spec.Resources, resource)
 	}
 	in := Inputs{Run: &stage.Run{SeedAPI: c, GardenAPI: c, Namespace: stagetest.Namespace, FieldManager: "gardenlet"}, Shoot: shoot}
-	if err := in.copyReferences(t.Context()); err == nil {
+	if err := in.references().Copy(t.Context()); err == nil {
 		t.Error("no error says that objects are missing")
 	}
 	shoot.DeletionTimestamp = new(metav1.Now())
-	if err := in.copyReferences(t.Context()); err != nil {
+	if err := in.references().Copy(t.Context()); err != nil {
 		t.Errorf("the shoot cannot be deleted: %v", err)
 	}
 }
@@ -122,7 +121,7 @@ func TestMissingReferences(t *testing.T) {
 					return c.Get(ctx, key, obj, opts...)
 				},
 			}).Build()
-			err := Inputs{Run: &stage.Run{GardenAPI: garden, Namespace: stagetest.Namespace}, Shoot: shoot}.copyReferences(t.Context())
+			err := Inputs{Run: &stage.Run{GardenAPI: garden, Namespace: stagetest.Namespace}, Shoot: shoot}.references().Copy(t.Context())
 			if err == nil {
 				t.Fatal("no error")
 			}

@@ -4,6 +4,7 @@ package infrastructure
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -49,19 +50,22 @@ type Result struct {
 	Infrastructure *extensionsv1alpha1.Infrastructure
 }
 
+// errNotReconciled is the error of a task that should come after the task infrastructure.
+var errNotReconciled = errors.New("the status of the Infrastructure is read before the task infrastructure is done")
+
 // ProviderStatus is what the extension for the infrastructure reports to other extensions. It may be nil.
-func (r *Result) ProviderStatus() *runtime.RawExtension {
+func (r *Result) ProviderStatus() (*runtime.RawExtension, error) {
 	if r.Infrastructure == nil {
-		return nil
+		return nil, errNotReconciled
 	}
-	return r.Infrastructure.Status.ProviderStatus
+	return r.Infrastructure.Status.ProviderStatus, nil
 }
 
 // Shoot returns a Shoot with the networks that are used, in its spec and its status: those that the infrastructure reports, else those of
-// the spec. Without an Infrastructure, it is the Shoot itself.
-func (r *Result) Shoot(shoot *corev1beta1.Shoot) *corev1beta1.Shoot {
-	if r == nil || r.Infrastructure == nil {
-		return shoot
+// the spec.
+func (r *Result) Shoot(shoot *corev1beta1.Shoot) (*corev1beta1.Shoot, error) {
+	if r.Infrastructure == nil {
+		return nil, errNotReconciled
 	}
 	reported := chosen(r.Infrastructure)
 	shoot = shoot.DeepCopy()
@@ -95,7 +99,7 @@ func (r *Result) Shoot(shoot *corev1beta1.Shoot) *corev1beta1.Shoot {
 		}
 	}
 	status.EgressCIDRs = r.Infrastructure.Status.EgressCIDRs
-	return shoot
+	return shoot, nil
 }
 
 // chosen returns the networks that an infrastructure reports.
@@ -132,6 +136,10 @@ func WakeUp(in Inputs) flow.Task {
 // reconcileInfrastructure reconciles the Infrastructure if it was requested, something has changed, or it is not ready: each time may take many
 // requests to an infrastructure, which limits them.
 func (in Inputs) reconcileInfrastructure(ctx context.Context) error {
+	set, err := in.Credentials.All()
+	if err != nil {
+		return err
+	}
 	obj, provider := in.Run.Infrastructure(), in.Shoot.Spec.Provider
 	values := in.Run.ExtensionValues()
 	if err := in.Run.SeedAPI.Get(ctx, client.ObjectKeyFromObject(obj), obj); client.IgnoreNotFound(err) != nil {
@@ -141,7 +149,7 @@ func (in Inputs) reconcileInfrastructure(ctx context.Context) error {
 	if err := extensionobject.Apply(ctx, values, obj, func(obj *extensionsv1alpha1.Infrastructure) {
 		obj.Spec.DefaultSpec = stage.DefaultSpec(obj.Spec.Class, provider.Type, provider.InfrastructureConfig)
 		obj.Spec.Region, obj.Spec.SecretRef = in.Shoot.Spec.Region, in.Run.CloudProvider()
-		if key := in.Credentials.Current(constants.SecretNameSSHKeyPair); key != nil {
+		if key := set.Current(constants.SecretNameSSHKeyPair); key != nil {
 			obj.Spec.SSHPublicKey = key.Data[secrets.DataKeySSHAuthorizedKeys]
 		}
 	}); err != nil {
@@ -150,7 +158,11 @@ func (in Inputs) reconcileInfrastructure(ctx context.Context) error {
 	if err := extensionobject.Await(ctx, values, obj); err != nil {
 		return err
 	}
-	if err := in.publishNetworks(ctx, (&Result{obj}).Shoot(in.Shoot)); err != nil {
+	used, err := (&Result{obj}).Shoot(in.Shoot)
+	if err != nil {
+		return err
+	}
+	if err := in.publishNetworks(ctx, used); err != nil {
 		return err
 	}
 	in.Result.Infrastructure = obj
@@ -206,9 +218,13 @@ func (in Inputs) writeNetworks(ctx context.Context, used *corev1beta1.Shoot) err
 
 func (in Inputs) reconcileControlPlane(ctx context.Context) error {
 	provider := in.Shoot.Spec.Provider
+	status, err := in.Result.ProviderStatus()
+	if err != nil {
+		return err
+	}
 	return stage.Extend(ctx, in.Run, in.Run.ControlPlane(), func(obj *extensionsv1alpha1.ControlPlane) {
 		obj.Spec.DefaultSpec = stage.DefaultSpec(obj.Spec.Class, provider.Type, provider.ControlPlaneConfig)
-		obj.Spec.Region, obj.Spec.SecretRef, obj.Spec.InfrastructureProviderStatus = in.Shoot.Spec.Region, in.Run.CloudProvider(), in.Result.ProviderStatus()
+		obj.Spec.Region, obj.Spec.SecretRef, obj.Spec.InfrastructureProviderStatus = in.Shoot.Spec.Region, in.Run.CloudProvider(), status
 	})
 }
 
@@ -225,7 +241,11 @@ func (in Inputs) wakeControlPlane(ctx context.Context) error {
 }
 
 func (in Inputs) reconcileNetwork(ctx context.Context) error {
-	networking := in.Result.Shoot(in.Shoot).Spec.Networking
+	shoot, err := in.Result.Shoot(in.Shoot)
+	if err != nil {
+		return err
+	}
+	networking := shoot.Spec.Networking
 	return stage.Extend(ctx, in.Run, in.Run.Network(), func(obj *extensionsv1alpha1.Network) {
 		obj.Spec.DefaultSpec = stage.DefaultSpec(obj.Spec.Class, ptr.Deref(networking.Type, ""), networking.ProviderConfig)
 		obj.Spec.PodCIDR, obj.Spec.ServiceCIDR = ptr.Deref(networking.Pods, ""), ptr.Deref(networking.Services, "")

@@ -25,9 +25,7 @@ func newInputs(t *testing.T, clusters *stagetest.Clusters, shoot *corev1beta1.Sh
 	t.Helper()
 	in = Inputs{Run: clusters.Run(), Shoot: shoot, Result: &Result{}}
 	in.Credentials = credentials.New(credentials.Values{SeedAPI: clusters.Seed, Namespace: stagetest.Namespace, Clock: clock.RealClock{}})
-	if err := in.Credentials.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	stagetest.Generate(t, in.Credentials)
 	if err := clusters.Garden.Create(t.Context(), shoot); err != nil {
 		t.Fatal(err)
 	}

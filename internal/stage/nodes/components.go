@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
@@ -70,6 +71,23 @@ func (in Inputs) deployNodeLocalDNS(ctx context.Context) error {
 	return in.Run.ApplyManaged(ctx, nodelocaldns.ManagedResourceName, objects...)
 }
 
+// deployCustomDNS writes the server blocks of users for the node-local-dns, as the cluster's DNS server has them.
+func (in Inputs) deployCustomDNS(ctx context.Context) error {
+	values, err := in.NodeLocalDNS()
+	if err != nil {
+		return err
+	}
+	shootClient, err := in.Run.Target.Client(ctx)
+	if err != nil {
+		return err
+	}
+	custom, key := &corev1.ConfigMap{}, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: coredns.CustomName}
+	if err := shootClient.Get(ctx, key, custom); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read ConfigMap %q: %w", key, err)
+	}
+	return in.Run.ApplyManaged(ctx, nodelocaldns.CustomManagedResourceName, nodelocaldns.CustomObjects(values.Address, custom.Data)...)
+}
+
 // deleteNodeLocalDNS deletes the node-local-dns when there is no node left whose pods use it.
 func (in Inputs) deleteNodeLocalDNS(ctx context.Context) error {
 	caches := &resourcesv1alpha1.ManagedResource{}
@@ -91,7 +109,9 @@ func (in Inputs) deleteNodeLocalDNS(ctx context.Context) error {
 	if len(nodes.Items) > 0 {
 		return nil
 	}
-	return in.Run.DeleteManaged(ctx, nodelocaldns.ManagedResourceName)
+	return errors.Join(
+		in.Run.DeleteManaged(ctx, nodelocaldns.CustomManagedResourceName), in.Run.DeleteManaged(ctx, nodelocaldns.ManagedResourceName),
+	)
 }
 
 // deployKubeProxy writes the kube-proxies of all pools, and of nodes that are about to be replaced.

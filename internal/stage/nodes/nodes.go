@@ -117,6 +117,8 @@ func Tasks(in Inputs) []flow.Task {
 	}
 	if in.NodeLocalDNS == nil {
 		tasks = append(tasks, flow.Do("stale-node-local-dns", "Deleting unused node-local-dns", in.deleteNodeLocalDNS, "system-components", "worker"))
+	} else {
+		tasks = append(tasks, flow.Do("node-local-dns-custom", "Deploying custom server blocks of node-local-dns", in.deployCustomDNS, "kube-apiserver-ready"))
 	}
 	return append(tasks, flow.Do("stale-operating-system-configs", "Deleting unused OperatingSystemConfigs", func(ctx context.Context) error {
 		return in.deleteStaleSystemConfigs(ctx, pools)

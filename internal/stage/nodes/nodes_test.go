@@ -1,12 +1,14 @@
 package nodes
 
 import (
+	"net/netip"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
@@ -151,5 +153,27 @@ func TestHibernationDoesNotWaitForNodes(t *testing.T) {
 		if (len(waits) == 0) != hibernates {
 			t.Errorf("hibernates: %t, and the tasks are %v", hibernates, waits)
 		}
+	}
+}
+
+// The node-local-dns gets the server blocks that users have written for the cluster's DNS server.
+func TestCustomDNS(t *testing.T) {
+	clusters := stagetest.New(t)
+	custom := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "coredns-custom"},
+		Data:       map[string]string{"a.server": "example.com:8053 {\n  forward . 192.0.2.1\n}\n"},
+	}
+	if err := clusters.Shoot.Create(t.Context(), custom); err != nil {
+		t.Fatal(err)
+	}
+	in := Inputs{Run: clusters.Run(), NodeLocalDNS: func() (nodelocaldns.Values, error) {
+		return nodelocaldns.Values{Address: netip.MustParseAddr("169.254.20.10")}, nil
+	}}
+	if err := stagetest.RunTask(t.Context(), t, Tasks(in), "node-local-dns-custom"); err != nil {
+		t.Fatal(err)
+	}
+	mr := &resourcesv1alpha1.ManagedResource{}
+	if err := clusters.Seed.Get(t.Context(), client.ObjectKey{Namespace: stagetest.Namespace, Name: "shoot-core-node-local-dns-custom"}, mr); err != nil {
+		t.Fatal(err)
 	}
 }

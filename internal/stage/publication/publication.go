@@ -1,5 +1,5 @@
 // Package publication is the stage that publishes in the garden what users and other processes need to reach a cluster: CA bundles, the
-// CA of client certificates, SSH keys, and the documents of a managed issuer.
+// CA of client certificates, SSH keys, credentials for monitoring, and the documents of a managed issuer.
 package publication
 
 import (
@@ -61,6 +61,7 @@ func Deletion(in Inputs, after ...string) flow.Task {
 		&corev1.Secret{ObjectMeta: meta(constants.ShootProjectSecretSuffixCACluster)},
 		&corev1.Secret{ObjectMeta: meta(constants.ShootProjectSecretSuffixSSHKeypair)},
 		&corev1.Secret{ObjectMeta: meta(constants.ShootProjectSecretSuffixOldSSHKeypair)},
+		&corev1.Secret{ObjectMeta: meta(constants.ShootProjectSecretSuffixMonitoring)},
 		&corev1beta1.InternalSecret{ObjectMeta: meta(constants.ShootProjectSecretSuffixCAClient)},
 	}
 	if in.HadIssuer {
@@ -86,18 +87,33 @@ func (in Inputs) metadata(suffix, role string) metav1.ObjectMeta {
 	}
 }
 
-// publish writes into the garden the CA bundles that clients trust, the CA that signs certificates of clients, and the SSH keys of nodes.
+// restricted is metadata of a CA bundle, which only Gardener may change.
+func (in Inputs) restricted(suffix, role string) metav1.ObjectMeta {
+	m := in.metadata(suffix, role)
+	m.Labels[constants.UpdateRestriction] = "true"
+	return m
+}
+
+// published is restricted for a CA bundle that a server publishes.
+func (in Inputs) published(suffix, role string) metav1.ObjectMeta {
+	m := in.restricted(suffix, role)
+	m.Labels[constants.DiscoveryPublic] = constants.DiscoveryShootCA
+	return m
+}
+
+// publish writes into the garden the CA bundles that clients trust, the CA that signs certificates of clients, the SSH keys of nodes, and the
+// credentials for monitoring.
 func (in Inputs) publish(ctx context.Context) error {
-	bundle := in.Credentials.Bundle(constants.SecretNameCACluster)
-	signer := in.Credentials.Current(constants.SecretNameCAClient)
-	if len(bundle) == 0 || signer == nil {
-		return errors.New("the CAs of the cluster were not generated yet")
+	set, err := in.Credentials.All()
+	if err != nil {
+		return err
 	}
+	bundle, signer := set.Bundle(constants.SecretNameCACluster), set.Current(constants.SecretNameCAClient)
 	c := in.Run.GardenCache
 	errs := []error{ // none depends on another one
-		write(ctx, c, &corev1.ConfigMap{ObjectMeta: in.metadata(constants.ShootProjectSecretSuffixCACluster, constants.GardenRoleCACluster)},
+		write(ctx, c, &corev1.ConfigMap{ObjectMeta: in.published(constants.ShootProjectSecretSuffixCACluster, constants.GardenRoleCACluster)},
 			func(o *corev1.ConfigMap) { o.Data = map[string]string{secrets.DataKeyCertificateCA: string(bundle)} }),
-		write(ctx, c, &corev1.Secret{ObjectMeta: in.metadata(constants.ShootProjectSecretSuffixCACluster, constants.GardenRoleCACluster)},
+		write(ctx, c, &corev1.Secret{ObjectMeta: in.restricted(constants.ShootProjectSecretSuffixCACluster, constants.GardenRoleCACluster)},
 			func(o *corev1.Secret) { o.Data = map[string][]byte{secrets.DataKeyCertificateCA: bundle} }),
 		write(ctx, c, &corev1beta1.InternalSecret{ObjectMeta: in.metadata(constants.ShootProjectSecretSuffixCAClient, constants.GardenRoleCAClient)},
 			func(o *corev1beta1.InternalSecret) {
@@ -107,21 +123,25 @@ func (in Inputs) publish(ctx context.Context) error {
 				}
 			}),
 	}
-	if kubelet := in.Credentials.Bundle(constants.SecretNameCAKubelet); len(kubelet) > 0 {
+	if kubelet := set.Bundle(constants.SecretNameCAKubelet); len(kubelet) > 0 {
 		errs = append(errs, write(ctx, c,
-			&corev1.ConfigMap{ObjectMeta: in.metadata(constants.ShootProjectConfigMapSuffixCAKubelet, constants.GardenRoleCAKubelet)},
+			&corev1.ConfigMap{ObjectMeta: in.restricted(constants.ShootProjectConfigMapSuffixCAKubelet, constants.GardenRoleCAKubelet)},
 			func(o *corev1.ConfigMap) { o.Data = map[string]string{secrets.DataKeyCertificateCA: string(kubelet)} }))
 	}
-	for suffix, key := range map[string]*corev1.Secret{
-		constants.ShootProjectSecretSuffixSSHKeypair:    in.Credentials.Current(constants.SecretNameSSHKeyPair),
-		constants.ShootProjectSecretSuffixOldSSHKeypair: in.Credentials.Old(constants.SecretNameSSHKeyPair),
+	for _, credential := range []struct {
+		suffix, role string
+		source       *corev1.Secret
+	}{
+		{constants.ShootProjectSecretSuffixSSHKeypair, constants.GardenRoleSSHKeyPair, set.Current(constants.SecretNameSSHKeyPair)},
+		{constants.ShootProjectSecretSuffixOldSSHKeypair, constants.GardenRoleSSHKeyPair, set.Old(constants.SecretNameSSHKeyPair)},
+		{constants.ShootProjectSecretSuffixMonitoring, constants.GardenRoleMonitoring, set.Current(constants.SecretNameObservabilityIngressUsers)},
 	} {
-		secret := &corev1.Secret{ObjectMeta: in.metadata(suffix, constants.GardenRoleSSHKeyPair)}
-		if key == nil {
+		secret := &corev1.Secret{ObjectMeta: in.metadata(credential.suffix, credential.role)}
+		if credential.source == nil {
 			errs = append(errs, in.unpublish(ctx, secret))
 			continue
 		}
-		errs = append(errs, write(ctx, c, secret, func(o *corev1.Secret) { o.Data = key.Data }))
+		errs = append(errs, write(ctx, c, secret, func(o *corev1.Secret) { o.Data = credential.source.Data }))
 	}
 	return errors.Join(errs...)
 }
@@ -146,9 +166,13 @@ func (in Inputs) issuerSecret() *corev1.Secret {
 
 // publishIssuer writes the documents of the managed issuer into the garden, where its server finds them.
 func (in Inputs) publishIssuer(ctx context.Context) error {
+	set, err := in.Credentials.All()
+	if err != nil {
+		return err
+	}
 	var keys []crypto.PublicKey
 	for _, secret := range []*corev1.Secret{
-		in.Credentials.Current(constants.SecretNameServiceAccountKey), in.Credentials.Old(constants.SecretNameServiceAccountKey),
+		set.Current(constants.SecretNameServiceAccountKey), set.Old(constants.SecretNameServiceAccountKey),
 	} {
 		if secret == nil {
 			continue

@@ -29,6 +29,7 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/stage"
+	"gardener.cloud/gardener/internal/stage/credentials"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
@@ -83,6 +84,21 @@ func Scheme(t *testing.T) *runtime.Scheme {
 		}
 	}
 	return scheme
+}
+
+// Generate generates all credentials of a set, and returns them.
+func Generate(t *testing.T, set *credentials.Set) credentials.Generated {
+	t.Helper()
+	for _, step := range []func(context.Context) error{set.Open, set.Etcd, set.Rest} {
+		if err := step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := set.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // RunTask runs the task with an ID. It fails the test if there is none.

@@ -2,6 +2,7 @@ package core
 
 import (
 	"encoding/json"
+	"errors"
 	"regexp"
 	"strings"
 
@@ -105,25 +106,44 @@ func helmValues(raw []byte, resources sets.Set[string], path *field.Path) field.
 }
 
 func checkPlaceholders(value string, resources sets.Set[string]) string {
+	_, err := ExpandPlaceholders(value, func(resource, _ string) (string, error) {
+		if !resources.Has(resource) {
+			return "", errors.New("has a placeholder for " + resource + ", which is not among the resources")
+		}
+		return "", nil
+	})
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// ExpandPlaceholders replaces each {{ .resources.NAME.data.KEY }} in a string of a chart's values by what data returns. Nothing else may be in
+// double braces, so values cannot run templates.
+func ExpandPlaceholders(value string, data func(resource, key string) (string, error)) (string, error) {
+	var expanded strings.Builder
 	for {
 		before, rest, ok := strings.Cut(value, "{{")
 		if strings.Contains(before, "}}") {
-			return "has a }} without a {{"
+			return "", errors.New("has a }} without a {{")
 		}
+		expanded.WriteString(before)
 		if !ok {
-			return ""
+			return expanded.String(), nil
 		}
 		inside, after, ok := strings.Cut(rest, "}}")
 		if !ok {
-			return "has a {{ without a }}"
+			return "", errors.New("has a {{ without a }}")
 		}
 		m := placeholder.FindStringSubmatch(inside)
 		if m == nil {
-			return "placeholders must look like {{ .resources.NAME.data.KEY }}"
+			return "", errors.New("placeholders must look like {{ .resources.NAME.data.KEY }}")
 		}
-		if !resources.Has(m[1]) {
-			return "has a placeholder for " + m[1] + ", which is not among the resources"
+		text, err := data(m[1], m[2])
+		if err != nil {
+			return "", err
 		}
+		expanded.WriteString(text)
 		value = after
 	}
 }

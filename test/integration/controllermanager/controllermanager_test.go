@@ -1,7 +1,6 @@
 package controllermanager
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -250,19 +249,12 @@ func testProject(t *testing.T, g *garden) {
 // awaitEvent waits for an event about an object.
 func awaitEvent(t *testing.T, g *garden, name, reason string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	events, err := g.client.Watch(ctx, &eventsv1.EventList{}, client.MatchingFields{"reason": reason})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer events.Stop()
-	for event := range events.ResultChan() {
-		if e, ok := event.Object.(*eventsv1.Event); ok && e.Regarding.Name == name {
-			return
+	env.AwaitList(t, g.client, func(events []*eventsv1.Event) error {
+		if !slices.ContainsFunc(events, func(e *eventsv1.Event) bool { return e.Regarding.Name == name }) {
+			return fmt.Errorf("no event %s about %q", reason, name)
 		}
-	}
-	t.Fatalf("no event %s about %q", reason, name)
+		return nil
+	}, client.MatchingFields{"reason": reason})
 }
 
 // rbacOf describes the RBAC objects that a Project owns, one a line.

@@ -61,7 +61,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// user is somebody at a terminal.
+// user runs gardenctl at a terminal.
 type user struct {
 	*env.Env
 	options gardenctl.Options

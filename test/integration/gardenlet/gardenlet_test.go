@@ -36,6 +36,8 @@ import (
 	"gardener.cloud/gardener/internal/component/gardenrbac"
 	"gardener.cloud/gardener/internal/configfile"
 	"gardener.cloud/gardener/internal/controllermanager/certificatesigningrequest"
+	"gardener.cloud/gardener/internal/controllermanager/references"
+	"gardener.cloud/gardener/internal/controllermanager/seed/access"
 	"gardener.cloud/gardener/internal/gardenlet"
 	"gardener.cloud/gardener/internal/gardenlet/credentials"
 	"gardener.cloud/gardener/internal/kube"
@@ -204,7 +206,8 @@ func (g *garden) bootstrap(t *testing.T) {
 	}
 }
 
-// sign approves requests with the controller of the gardener-controller-manager, and signs them as the kube-controller-manager does.
+// sign runs controllers of the gardener-controller-manager: the one that approves certificates, which are signed as the kube-controller-manager
+// does, and the one that grants access to Secrets.
 func (g *garden) sign(t *testing.T) {
 	t.Helper()
 	mgr, err := manager.New(g.Config, manager.Options{
@@ -212,6 +215,13 @@ func (g *garden) sign(t *testing.T) {
 	})
 	if err == nil {
 		err = certificatesigningrequest.Add(mgr, certificatesigningrequest.Values{ConcurrentSyncs: 1})
+	}
+	// What the gardenlet may read is granted as it is needed.
+	if err == nil {
+		err = references.Add(t.Context(), mgr.GetFieldIndexer())
+	}
+	if err == nil {
+		err = access.Add(mgr, access.Values{ConcurrentSyncs: 1})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -1,9 +1,7 @@
 package gardenlet
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +10,7 @@ import (
 	"github.com/andybalholm/brotli"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,8 +22,10 @@ import (
 
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/chart/charttest"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -51,9 +52,12 @@ func (g *garden) testInstallation(t *testing.T) {
 	deployment := &gardencorev1.ControllerDeployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "tiny"},
 		Helm: &gardencorev1.HelmControllerDeployment{
-			RawChart: pack(t, "Chart.yaml", "apiVersion: v2\nname: tiny\nversion: 1.0.0\n", "values.yaml", "color: red\n", "templates/a.yaml", template),
-			Values:   &apiextensionsv1.JSON{Raw: []byte(`{"color":"blue"}`)},
+			RawChart: charttest.Pack(t, "Chart.yaml", "apiVersion: v2\nname: tiny\nversion: 1.0.0\n", "values.yaml", "color: red\n", "templates/a.yaml", template),
+			Values:   &apiextensionsv1.JSON{Raw: []byte(`{"color":"{{ .resources.paint.data.color }}"}`)},
 		},
+		Resources: []gardencorev1.NamedResourceReference{{
+			Name: "paint", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "paint"},
+		}},
 		InjectGardenKubeconfig: new(true),
 	}
 	registration := &corev1beta1.ControllerRegistration{
@@ -64,12 +68,13 @@ func (g *garden) testInstallation(t *testing.T) {
 		},
 	}
 	installation := &corev1beta1.ControllerInstallation{
-		ObjectMeta: metav1.ObjectMeta{Name: "tiny-x"},
+		ObjectMeta: metav1.ObjectMeta{Name: "tiny-x", Annotations: map[string]string{constants.PodSecurityEnforce: "baseline"}},
 		Spec: corev1beta1.ControllerInstallationSpec{
 			RegistrationRef: corev1.ObjectReference{Name: "tiny"}, SeedRef: &corev1.ObjectReference{Name: seedName}, DeploymentRef: &corev1.ObjectReference{Name: "tiny"},
 		},
 	}
-	for _, object := range []client.Object{deployment, registration, installation} {
+	paint := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "paint"}, StringData: map[string]string{"color": "blue"}}
+	for _, object := range []client.Object{paint, deployment, registration, installation} {
 		if err := g.c.Create(t.Context(), object); err != nil {
 			t.Fatalf("create %T: %v", object, err)
 		}
@@ -123,6 +128,14 @@ func (g *garden) testInstallation(t *testing.T) {
 		t.Error(err)
 	}
 
+	namespace := &corev1.Namespace{}
+	if err := g.c.Get(t.Context(), client.ObjectKey{Name: "extension-tiny-x"}, namespace); err != nil {
+		t.Fatal(err)
+	}
+	if got := namespace.Labels["pod-security.kubernetes.io/enforce"]; got != "baseline" {
+		t.Errorf("the namespace has pod security level %q", got)
+	}
+
 	// gardener-resource-manager applies it.
 	env.EditStatus(t, g.c, mr, func(mr *resourcesv1alpha1.ManagedResource) {
 		mr.Status.Conditions = nil
@@ -148,6 +161,42 @@ func (g *garden) testInstallation(t *testing.T) {
 	}
 	g.awaitConditions(t, "Required=False")
 
+	// Without the field, the access to the garden is revoked. The version in the reference is what gardener-controller-manager would write.
+	access := func() error {
+		for _, object := range []client.Object{
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "extension-tiny-x", Name: "garden-access-extension"}},
+			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "seed-" + seedName, Name: "extension-tiny-x"}},
+		} {
+			if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	inject := func(on bool) {
+		env.Edit(t, g.c, deployment, func(d *gardencorev1.ControllerDeployment) { d.InjectGardenKubeconfig = &on })
+		env.Edit(t, g.c, installation, func(i *corev1beta1.ControllerInstallation) {
+			i.Spec.DeploymentRef.ResourceVersion = deployment.ResourceVersion
+		})
+	}
+	inject(false)
+	env.AwaitList(t, g.c, func(found []*corev1.ServiceAccount) error {
+		if len(found) > 0 {
+			return fmt.Errorf("ServiceAccount %q still exists", found[0].Name)
+		}
+		return nil
+	}, client.InNamespace("seed-"+seedName), client.MatchingFields{"metadata.name": "extension-tiny-x"})
+	if err := access(); !apierrors.IsNotFound(err) {
+		t.Errorf("access to the garden: %v", err)
+	}
+	inject(true)
+	env.AwaitList(t, g.c, func(found []*corev1.ServiceAccount) error {
+		if len(found) == 0 {
+			return errors.New("there is no ServiceAccount")
+		}
+		return nil
+	}, client.InNamespace("seed-"+seedName), client.MatchingFields{"metadata.name": "extension-tiny-x"})
+
 	// With the ControllerInstallation, all its objects are deleted.
 	if err := g.c.Delete(t.Context(), installation); err != nil {
 		t.Fatal(err)
@@ -155,6 +204,9 @@ func (g *garden) testInstallation(t *testing.T) {
 	env.AwaitList(t, g.c, env.None[*corev1beta1.ControllerInstallation])
 	if err := g.c.Get(t.Context(), key, mr); !apierrors.IsNotFound(err) {
 		t.Errorf("ManagedResource: %v", err)
+	}
+	if err := access(); !apierrors.IsNotFound(err) {
+		t.Errorf("access to the garden: %v", err)
 	}
 }
 
@@ -173,29 +225,6 @@ func (g *garden) awaitConditions(t *testing.T, want ...string) {
 		}
 		return nil
 	})
-}
-
-// pack returns a chart of files; names and contents alternate.
-func pack(t *testing.T, files ...string) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	zipped := gzip.NewWriter(&out)
-	archive := tar.NewWriter(zipped)
-	for i := 0; i < len(files); i += 2 {
-		if err := archive.WriteHeader(&tar.Header{Name: "tiny/" + files[i], Mode: 0o600, Size: int64(len(files[i+1]))}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := archive.Write([]byte(files[i+1])); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := archive.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := zipped.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
 }
 
 // addKinds registers the API groups of a seed, for the client of the tests.

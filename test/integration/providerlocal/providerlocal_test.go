@@ -40,7 +40,9 @@ const (
 	address   = "127.0.0.1"
 )
 
-func TestProviderLocal(t *testing.T) {
+// start runs provider-local in a cluster. It returns a client, the directory of backups and the port of its DNS server.
+func start(t *testing.T) (c client.WithWatch, directory string, port int) {
+	t.Helper()
 	logf.SetLogger(logr.Discard())
 	e := env.Start(t, env.Lenient())
 	for _, add := range []process.AddToScheme{extensionsv1alpha1.AddToScheme, apiextensionsv1.AddToScheme, machinev1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme} {
@@ -69,7 +71,7 @@ func TestProviderLocal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	directory, port := t.TempDir(), freePort(t)
+	directory, port = t.TempDir(), freePort(t)
 	config := &providerlocalconfigv1alpha1.ProviderLocalConfiguration{Namespace: "extension"}
 	config.DNS = providerlocalconfigv1alpha1.DNSConfiguration{BindAddress: address, Port: port, Zones: []string{"local.example"}}
 	config.Backup.Directory, config.Images.Flannel, config.Images.Gardener = directory, "registry.example/flannel:v1", "registry.example/gardener:v1"
@@ -87,13 +89,17 @@ func TestProviderLocal(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
-	defer func() {
+	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+	return c, directory, port
+}
 
+func TestProviderLocal(t *testing.T) {
+	c, directory, port := start(t)
 	number := 0
 	meta := func() metav1.ObjectMeta {
 		number++

@@ -71,6 +71,10 @@ const (
 	SecretNameServiceAccountKey = "service-account-key"
 	// SecretNameETCDEncryptionKey is the key for etcd content.
 	SecretNameETCDEncryptionKey = "kube-apiserver-etcd-encryption-key"
+	// SecretNamePrefixETCDEncryptionConfiguration begins the name of the configuration that says how etcd content is encrypted, and is its role.
+	SecretNamePrefixETCDEncryptionConfiguration = "kube-apiserver-etcd-encryption-configuration"
+	// SecretNameObservabilityIngressUsers are the credentials with which users of a Shoot reach its monitoring.
+	SecretNameObservabilityIngressUsers = "observability-ingress-users"
 	// SecretNameGardener is the kubeconfig of the gardenlet for a shoot.
 	SecretNameGardener = "gardener"
 	// SecretNameGardenerInternal is the same with the address inside of the seed.

@@ -1,8 +1,6 @@
 package core
 
 import (
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -18,20 +16,15 @@ func backupBucket() *kind.Kind[corev1beta1.BackupBucket] {
 		Categories:       all,
 		HasStatus:        true,
 		HasGeneration:    true,
-		NewList:          func() runtime.Object { return &corev1beta1.BackupBucketList{} },
 
 		Validate:       core.ValidateBackupBucket,
 		ValidateUpdate: core.ValidateBackupBucketUpdate,
 		Fields: map[string]func(*corev1beta1.BackupBucket) string{
 			// It has none, but clients may select by it.
-			"metadata.namespace": func(b *corev1beta1.BackupBucket) string { return b.Namespace },
-			"spec.seedName":      func(b *corev1beta1.BackupBucket) string { return ptr.Deref(b.Spec.SeedName, "") },
-			"spec.shootRef.name": func(b *corev1beta1.BackupBucket) string {
-				return ptr.Deref(b.Spec.ShootRef, corev1.ObjectReference{}).Name
-			},
-			"spec.shootRef.namespace": func(b *corev1beta1.BackupBucket) string {
-				return ptr.Deref(b.Spec.ShootRef, corev1.ObjectReference{}).Namespace
-			},
+			"metadata.namespace":      func(b *corev1beta1.BackupBucket) string { return b.Namespace },
+			"spec.seedName":           func(b *corev1beta1.BackupBucket) string { return ptr.Deref(b.Spec.SeedName, "") },
+			"spec.shootRef.name":      func(b *corev1beta1.BackupBucket) string { return nameOf(b.Spec.ShootRef) },
+			"spec.shootRef.namespace": func(b *corev1beta1.BackupBucket) string { return namespaceOf(b.Spec.ShootRef) },
 		},
 		IndexedFields: []string{"spec.seedName"},
 		Columns: []kind.Column[corev1beta1.BackupBucket]{

@@ -1,8 +1,6 @@
 package core
 
 import (
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -20,7 +18,6 @@ func backupEntry() *kind.Kind[corev1beta1.BackupEntry] {
 		Namespaced:       true,
 		HasStatus:        true,
 		HasGeneration:    true,
-		NewList:          func() runtime.Object { return &corev1beta1.BackupEntryList{} },
 
 		Canonicalize:   func(b *corev1beta1.BackupEntry) { labelSeeds(&b.ObjectMeta, b.Spec.SeedName, b.Status.SeedName) },
 		Validate:       core.ValidateBackupEntry,
@@ -31,14 +28,10 @@ func backupEntry() *kind.Kind[corev1beta1.BackupEntry] {
 			constants.GardenerOperationRestore:   kind.Counted,
 		}),
 		Fields: map[string]func(*corev1beta1.BackupEntry) string{
-			"spec.seedName":   func(b *corev1beta1.BackupEntry) string { return ptr.Deref(b.Spec.SeedName, "") },
-			"spec.bucketName": func(b *corev1beta1.BackupEntry) string { return b.Spec.BucketName },
-			"spec.shootRef.name": func(b *corev1beta1.BackupEntry) string {
-				return ptr.Deref(b.Spec.ShootRef, corev1.ObjectReference{}).Name
-			},
-			"spec.shootRef.namespace": func(b *corev1beta1.BackupEntry) string {
-				return ptr.Deref(b.Spec.ShootRef, corev1.ObjectReference{}).Namespace
-			},
+			"spec.seedName":           func(b *corev1beta1.BackupEntry) string { return ptr.Deref(b.Spec.SeedName, "") },
+			"spec.bucketName":         func(b *corev1beta1.BackupEntry) string { return b.Spec.BucketName },
+			"spec.shootRef.name":      func(b *corev1beta1.BackupEntry) string { return nameOf(b.Spec.ShootRef) },
+			"spec.shootRef.namespace": func(b *corev1beta1.BackupEntry) string { return namespaceOf(b.Spec.ShootRef) },
 		},
 		IndexedFields: []string{"spec.seedName", "spec.bucketName"},
 		Columns: []kind.Column[corev1beta1.BackupEntry]{

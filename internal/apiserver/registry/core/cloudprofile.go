@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -21,7 +20,6 @@ func cloudProfile(options core.Options) *kind.Kind[corev1beta1.CloudProfile] {
 		ShortNames:          []string{"cprofile", "cpfl"},
 		HasStatus:           true,
 		UnconditionalUpdate: true,
-		NewList:             func() runtime.Object { return &corev1beta1.CloudProfileList{} },
 
 		PrepareForCreate: func(c *corev1beta1.CloudProfile) { removeUnusableVersions(&c.Spec, time.Now()) },
 		PrepareForUpdate: removeCapabilities,

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
@@ -18,7 +17,6 @@ func controllerDeployment() *kind.Kind[corev1beta1.ControllerDeployment] {
 		ShortNames:       []string{"ctrldeploy"},
 		Categories:       all,
 		HasGeneration:    true,
-		NewList:          func() runtime.Object { return &corev1beta1.ControllerDeploymentList{} },
 
 		Validate: func(d *corev1beta1.ControllerDeployment) field.ErrorList {
 			v1, errs := toV1(d)

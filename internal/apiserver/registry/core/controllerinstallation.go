@@ -1,10 +1,6 @@
 package core
 
 import (
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
-
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/apiserver/registry/kind"
 	"gardener.cloud/gardener/internal/validation/core"
@@ -18,23 +14,17 @@ func controllerInstallation() *kind.Kind[corev1beta1.ControllerInstallation] {
 		Categories:       all,
 		HasStatus:        true,
 		HasGeneration:    true,
-		NewList:          func() runtime.Object { return &corev1beta1.ControllerInstallationList{} },
 
 		Validate:       core.ValidateControllerInstallation,
 		ValidateUpdate: core.ValidateControllerInstallationUpdate,
 		Fields: map[string]func(*corev1beta1.ControllerInstallation) string{
 			"spec.registrationRef.name": func(c *corev1beta1.ControllerInstallation) string { return c.Spec.RegistrationRef.Name },
-			"spec.seedRef.name": func(c *corev1beta1.ControllerInstallation) string {
-				return ptr.Deref(c.Spec.SeedRef, corev1.ObjectReference{}).Name
-			},
-			"spec.shootRef.name": func(c *corev1beta1.ControllerInstallation) string {
-				return ptr.Deref(c.Spec.ShootRef, corev1.ObjectReference{}).Name
-			},
-			"spec.shootRef.namespace": func(c *corev1beta1.ControllerInstallation) string {
-				return ptr.Deref(c.Spec.ShootRef, corev1.ObjectReference{}).Namespace
-			},
+			"spec.seedRef.name":         func(c *corev1beta1.ControllerInstallation) string { return nameOf(c.Spec.SeedRef) },
+			"spec.shootRef.name":        func(c *corev1beta1.ControllerInstallation) string { return nameOf(c.Spec.ShootRef) },
+			"spec.shootRef.namespace":   func(c *corev1beta1.ControllerInstallation) string { return namespaceOf(c.Spec.ShootRef) },
 		},
 		IndexedFields: []string{"spec.seedRef.name"},
+		Conditions:    func(c *corev1beta1.ControllerInstallation) []corev1beta1.Condition { return c.Status.Conditions },
 		Columns: []kind.Column[corev1beta1.ControllerInstallation]{
 			{
 				Name: "Registration", Description: "Registration of the extension.",
@@ -52,30 +42,10 @@ func controllerInstallation() *kind.Kind[corev1beta1.ControllerInstallation] {
 					return kind.Unknown
 				},
 			},
-			{
-				Name: "Valid", Description: "Whether the extension can be installed.",
-				Value: func(c *corev1beta1.ControllerInstallation) any {
-					return kind.ConditionStatus(c.Status.Conditions, corev1beta1.ControllerInstallationValid)
-				},
-			},
-			{
-				Name: "Installed", Description: "Whether everything is installed.",
-				Value: func(c *corev1beta1.ControllerInstallation) any {
-					return kind.ConditionStatus(c.Status.Conditions, corev1beta1.ControllerInstallationInstalled)
-				},
-			},
-			{
-				Name: "Healthy", Description: "Whether what is installed is healthy.",
-				Value: func(c *corev1beta1.ControllerInstallation) any {
-					return kind.ConditionStatus(c.Status.Conditions, corev1beta1.ControllerInstallationHealthy)
-				},
-			},
-			{
-				Name: "Progressing", Description: "Whether a rollout is under way.",
-				Value: func(c *corev1beta1.ControllerInstallation) any {
-					return kind.ConditionStatus(c.Status.Conditions, corev1beta1.ControllerInstallationProgressing)
-				},
-			},
+			{Name: "Valid", Description: "Whether the extension can be installed.", Condition: corev1beta1.ControllerInstallationValid},
+			{Name: "Installed", Description: "Whether everything is installed.", Condition: corev1beta1.ControllerInstallationInstalled},
+			{Name: "Healthy", Description: "Whether what is installed is healthy.", Condition: corev1beta1.ControllerInstallationHealthy},
+			{Name: "Progressing", Description: "Whether a rollout is under way.", Condition: corev1beta1.ControllerInstallationProgressing},
 		},
 	}
 }

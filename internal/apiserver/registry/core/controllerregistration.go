@@ -3,8 +3,6 @@ package core
 import (
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/apiserver/registry/kind"
 	"gardener.cloud/gardener/internal/validation/core"
@@ -17,7 +15,6 @@ func controllerRegistration() *kind.Kind[corev1beta1.ControllerRegistration] {
 		ShortNames:       []string{"ctrlreg"},
 		Categories:       all,
 		HasGeneration:    true,
-		NewList:          func() runtime.Object { return &corev1beta1.ControllerRegistrationList{} },
 
 		Validate:       core.ValidateControllerRegistration,
 		ValidateUpdate: core.ValidateControllerRegistrationUpdate,

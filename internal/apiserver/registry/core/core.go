@@ -4,8 +4,10 @@ package core
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -43,4 +45,11 @@ func Kinds(settings Settings) []kind.Any {
 		controllerRegistration(), exposureClass(), internalSecret(), namespacedCloudProfile(settings.Validation), plant(), project(), quota(),
 		secretBinding(), seed(), shoot(settings), shootState(),
 	}
+}
+
+// nameOf and namespaceOf return what a reference names. It may be nil.
+func nameOf(ref *corev1.ObjectReference) string { return ptr.Deref(ref, corev1.ObjectReference{}).Name }
+
+func namespaceOf(ref *corev1.ObjectReference) string {
+	return ptr.Deref(ref, corev1.ObjectReference{}).Namespace
 }

@@ -1,8 +1,6 @@
 package core
 
 import (
-	"k8s.io/apimachinery/pkg/runtime"
-
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/apiserver/registry/kind"
 	"gardener.cloud/gardener/internal/validation/core"
@@ -13,7 +11,6 @@ func exposureClass() *kind.Kind[corev1beta1.ExposureClass] {
 		GroupVersionKind: gvk("ExposureClass"),
 		Plural:           "exposureclasses",
 		ShortNames:       []string{"expclass", "expcls"},
-		NewList:          func() runtime.Object { return &corev1beta1.ExposureClassList{} },
 
 		Validate:       core.ValidateExposureClass,
 		ValidateUpdate: core.ValidateExposureClassUpdate,

@@ -1,8 +1,6 @@
 package core
 
 import (
-	"k8s.io/apimachinery/pkg/runtime"
-
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/apiserver/registry/kind"
 	"gardener.cloud/gardener/internal/validation/core"
@@ -15,7 +13,6 @@ func internalSecret() *kind.Kind[corev1beta1.InternalSecret] {
 		ShortNames:          []string{"ins"},
 		Namespaced:          true,
 		UnconditionalUpdate: true,
-		NewList:             func() runtime.Object { return &corev1beta1.InternalSecretList{} },
 
 		PrepareForCreate: mergeStringData,
 		PrepareForUpdate: func(s, _ *corev1beta1.InternalSecret) { mergeStringData(s) },

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -21,7 +20,6 @@ func namespacedCloudProfile(options core.Options) *kind.Kind[corev1beta1.Namespa
 		HasStatus:           true,
 		HasGeneration:       true,
 		UnconditionalUpdate: true,
-		NewList:             func() runtime.Object { return &corev1beta1.NamespacedCloudProfileList{} },
 
 		PrepareForCreate: func(n *corev1beta1.NamespacedCloudProfile) { removeExpiredVersions(&n.Spec, time.Now()) },
 		Canonicalize:     setMergedProfile,

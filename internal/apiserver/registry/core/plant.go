@@ -3,7 +3,6 @@ package core
 import (
 	"cmp"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -19,11 +18,11 @@ func plant() *kind.Kind[corev1beta1.Plant] {
 		Namespaced:       true,
 		HasStatus:        true,
 		HasGeneration:    true,
-		NewList:          func() runtime.Object { return &corev1beta1.PlantList{} },
 
 		Validate:             core.ValidatePlant,
 		ValidateUpdate:       core.ValidatePlantUpdate,
 		ValidateStatusUpdate: core.ValidatePlantStatusUpdate,
+		Conditions:           func(p *corev1beta1.Plant) []corev1beta1.Condition { return p.Status.Conditions },
 		Columns: []kind.Column[corev1beta1.Plant]{
 			{
 				Name: "Provider", Description: "Type of the provider.",
@@ -37,18 +36,8 @@ func plant() *kind.Kind[corev1beta1.Plant] {
 				Name: "K8S Version", Description: "Kubernetes version.",
 				Value: func(p *corev1beta1.Plant) any { return cmp.Or(clusterInfo(p).Kubernetes.Version, kind.Unknown) },
 			},
-			{
-				Name: "APIServer", Description: "Whether the kube-apiserver of the cluster is available.",
-				Value: func(p *corev1beta1.Plant) any {
-					return kind.ConditionStatus(p.Status.Conditions, corev1beta1.ShootAPIServerAvailable)
-				},
-			},
-			{
-				Name: "Nodes", Description: "Whether all nodes are ready.",
-				Value: func(p *corev1beta1.Plant) any {
-					return kind.ConditionStatus(p.Status.Conditions, corev1beta1.ShootEveryNodeReady)
-				},
-			},
+			{Name: "APIServer", Description: "Whether the kube-apiserver of the cluster is available.", Condition: corev1beta1.ShootAPIServerAvailable},
+			{Name: "Nodes", Description: "Whether all nodes are ready.", Condition: corev1beta1.ShootEveryNodeReady},
 		},
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -19,7 +18,6 @@ func project() *kind.Kind[corev1beta1.Project] {
 		HasStatus:           true,
 		HasGeneration:       true,
 		UnconditionalUpdate: true,
-		NewList:             func() runtime.Object { return &corev1beta1.ProjectList{} },
 
 		Validate:             core.ValidateProject,
 		ValidateUpdate:       core.ValidateProjectUpdate,

@@ -3,8 +3,6 @@ package core
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/apiserver/registry/kind"
 	"gardener.cloud/gardener/internal/validation/core"
@@ -17,7 +15,6 @@ func quota() *kind.Kind[corev1beta1.Quota] {
 		ShortNames:          []string{"squota"},
 		Namespaced:          true,
 		UnconditionalUpdate: true,
-		NewList:             func() runtime.Object { return &corev1beta1.QuotaList{} },
 
 		Validate:       core.ValidateQuota,
 		ValidateUpdate: core.ValidateQuotaUpdate,

@@ -3,7 +3,6 @@ package core
 import (
 	"cmp"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -18,7 +17,6 @@ func secretBinding() *kind.Kind[corev1beta1.SecretBinding] {
 		ShortNames:          []string{"sb"},
 		Namespaced:          true,
 		UnconditionalUpdate: true,
-		NewList:             func() runtime.Object { return &corev1beta1.SecretBindingList{} },
 
 		Validate:       core.ValidateSecretBinding,
 		ValidateUpdate: core.ValidateSecretBindingUpdate,

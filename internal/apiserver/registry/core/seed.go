@@ -4,7 +4,6 @@ import (
 	"cmp"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -20,7 +19,6 @@ func seed() *kind.Kind[corev1beta1.Seed] {
 		HasStatus:           true,
 		HasGeneration:       true,
 		UnconditionalUpdate: true,
-		NewList:             func() runtime.Object { return &corev1beta1.SeedList{} },
 
 		Canonicalize: func(s *corev1beta1.Seed) {
 			metav1.SetMetaDataLabel(&s.ObjectMeta, constants.SeedProvider, s.Spec.Provider.Type)

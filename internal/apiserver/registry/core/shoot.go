@@ -9,7 +9,6 @@ import (
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/ptr"
@@ -28,7 +27,6 @@ func shoot(settings Settings) *kind.Kind[corev1beta1.Shoot] {
 		Namespaced:       true,
 		HasStatus:        true,
 		HasGeneration:    true,
-		NewList:          func() runtime.Object { return &corev1beta1.ShootList{} },
 
 		Canonicalize: canonicalizeShoot,
 		Validate:     func(s *corev1beta1.Shoot) field.ErrorList { return core.ValidateShoot(s, settings.Validation) },
@@ -64,6 +62,7 @@ func shoot(settings Settings) *kind.Kind[corev1beta1.Shoot] {
 			},
 		},
 		IndexedFields: []string{"spec.seedName", "status.seedName", "spec.cloudProfile.Name"},
+		Conditions:    func(s *corev1beta1.Shoot) []corev1beta1.Condition { return s.Status.Conditions },
 		Columns: []kind.Column[corev1beta1.Shoot]{
 			{
 				Name: "CloudProfile", Description: "Profile of the infrastructure.",
@@ -105,36 +104,11 @@ func shoot(settings Settings) *kind.Kind[corev1beta1.Shoot] {
 				Name: "Gardener Version", Description: "Version of the gardenlet that reconciled the cluster last.", Wide: true,
 				Value: func(s *corev1beta1.Shoot) any { return cmp.Or(s.Status.Gardener.Version, kind.Unknown) },
 			},
-			{
-				Name: "APIServer", Description: "Whether the kube-apiserver of the cluster is available.", Wide: true,
-				Value: func(s *corev1beta1.Shoot) any {
-					return kind.ConditionStatus(s.Status.Conditions, corev1beta1.ShootAPIServerAvailable)
-				},
-			},
-			{
-				Name: "Control", Description: "Whether the control plane is healthy.", Wide: true,
-				Value: func(s *corev1beta1.Shoot) any {
-					return kind.ConditionStatus(s.Status.Conditions, corev1beta1.ShootControlPlaneHealthy)
-				},
-			},
-			{
-				Name: "Observability", Description: "Whether monitoring and logging are healthy.", Wide: true,
-				Value: func(s *corev1beta1.Shoot) any {
-					return kind.ConditionStatus(s.Status.Conditions, corev1beta1.ShootObservabilityComponentsHealthy)
-				},
-			},
-			{
-				Name: "Nodes", Description: "Whether all nodes are ready.", Wide: true,
-				Value: func(s *corev1beta1.Shoot) any {
-					return kind.ConditionStatus(s.Status.Conditions, corev1beta1.ShootEveryNodeReady)
-				},
-			},
-			{
-				Name: "System", Description: "Whether the system components are healthy.", Wide: true,
-				Value: func(s *corev1beta1.Shoot) any {
-					return kind.ConditionStatus(s.Status.Conditions, corev1beta1.ShootSystemComponentsHealthy)
-				},
-			},
+			{Name: "APIServer", Description: "Whether the kube-apiserver of the cluster is available.", Wide: true, Condition: corev1beta1.ShootAPIServerAvailable},
+			{Name: "Control", Description: "Whether the control plane is healthy.", Wide: true, Condition: corev1beta1.ShootControlPlaneHealthy},
+			{Name: "Observability", Description: "Whether monitoring and logging are healthy.", Wide: true, Condition: corev1beta1.ShootObservabilityComponentsHealthy},
+			{Name: "Nodes", Description: "Whether all nodes are ready.", Wide: true, Condition: corev1beta1.ShootEveryNodeReady},
+			{Name: "System", Description: "Whether the system components are healthy.", Wide: true, Condition: corev1beta1.ShootSystemComponentsHealthy},
 		},
 	}
 }

@@ -1,8 +1,6 @@
 package core
 
 import (
-	"k8s.io/apimachinery/pkg/runtime"
-
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/apiserver/registry/kind"
 	"gardener.cloud/gardener/internal/validation/core"
@@ -15,7 +13,6 @@ func shootState() *kind.Kind[corev1beta1.ShootState] {
 		Categories:       all,
 		Namespaced:       true,
 		HasGeneration:    true,
-		NewList:          func() runtime.Object { return &corev1beta1.ShootStateList{} },
 
 		Validate:       core.ValidateShootState,
 		ValidateUpdate: core.ValidateShootStateUpdate,

@@ -2,7 +2,9 @@
 package kind
 
 import (
+	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -16,6 +18,8 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/client-go/tools/cache"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
 // Kind describes a kind with the Go type T. A function that is nil has nothing to do, except Validate and ValidateUpdate, which each
@@ -38,8 +42,6 @@ type Kind[T any] struct {
 	// UnconditionalUpdate is whether an update may leave the resource version out, and overwrite any version.
 	UnconditionalUpdate bool
 
-	NewList func() runtime.Object
-
 	PrepareForCreate func(obj *T)
 	PrepareForUpdate func(obj, old *T)
 	// Canonicalize sets what follows from the rest, such as labels. The object was validated before.
@@ -61,6 +63,8 @@ type Kind[T any] struct {
 	IndexedFields []string
 	// Columns of tables are those between Name and Age, ColumnsAfterAge the ones behind Age.
 	Columns, ColumnsAfterAge []Column[T]
+	// Conditions returns those of an object, for columns with a condition.
+	Conditions func(obj *T) []corev1beta1.Condition
 	// AgeAsString is whether the type of the column Age is "string" instead of "date".
 	AgeAsString bool
 	// Subresources returns those besides the status, by their names.
@@ -75,8 +79,8 @@ type Any interface {
 	FieldSelectors() []string
 	// Strategies returns how requests are prepared and validated.
 	Strategies(typer runtime.ObjectTyper) Strategies
-	// Storage returns the resources by their paths, such as "shoots" and "shoots/status".
-	Storage(typer runtime.ObjectTyper, getter generic.RESTOptionsGetter) (map[string]rest.Storage, error)
+	// Storage returns the resources by their paths, such as "shoots" and "shoots/status". The scheme has the type and that of its list.
+	Storage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter) (map[string]rest.Storage, error)
 }
 
 // Effect is what an operation does to the generation of its object.
@@ -117,6 +121,21 @@ func (k *Kind[T]) FieldSelectors() []string {
 func (k *Kind[T]) singular() string { return strings.ToLower(k.GroupVersionKind.Kind) }
 
 func (k *Kind[T]) newObject() runtime.Object { return any(new(T)).(runtime.Object) }
+
+// newList returns a function that creates lists of the kind: those that the scheme has under its name.
+func (k *Kind[T]) newList(scheme *runtime.Scheme) (func() runtime.Object, error) {
+	list := k.GroupVersionKind
+	list.Kind += "List"
+	obj, err := scheme.New(list)
+	if err != nil {
+		return nil, err
+	}
+	typ := reflect.TypeOf(obj).Elem()
+	if items, ok := typ.FieldByName("Items"); !ok || items.Type != reflect.TypeFor[[]T]() {
+		return nil, fmt.Errorf("%s is no list of %s", typ, reflect.TypeFor[T]())
+	}
+	return func() runtime.Object { return reflect.New(typ).Interface().(runtime.Object) }, nil
+}
 
 func typed[T any](obj runtime.Object) *T { return any(obj).(*T) }
 

@@ -13,11 +13,15 @@ import (
 )
 
 // Storage implements Any.
-func (k *Kind[T]) Storage(typer runtime.ObjectTyper, getter generic.RESTOptionsGetter) (map[string]rest.Storage, error) {
+func (k *Kind[T]) Storage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter) (map[string]rest.Storage, error) {
+	newList, err := k.newList(scheme)
+	if err != nil {
+		return nil, err
+	}
 	served := k.GroupVersionKind.GroupVersion().WithResource(k.Plural)
-	main := k.strategy(typer)
+	main := k.strategy(scheme)
 	store := &genericregistry.Store{
-		NewFunc: k.newObject, NewListFunc: k.NewList,
+		NewFunc: k.newObject, NewListFunc: newList,
 		DefaultQualifiedResource:  served.GroupResource(),
 		SingularQualifiedResource: k.GroupVersionKind.GroupVersion().WithResource(k.singular()).GroupResource(),
 		PredicateFunc:             k.predicate,
@@ -32,7 +36,7 @@ func (k *Kind[T]) Storage(typer runtime.ObjectTyper, getter generic.RESTOptionsG
 		resources[k.Plural+"/status"] = newView(store, statusStrategy[T]{main})
 	}
 	if k.Subresources != nil {
-		for name, storage := range k.Subresources(&Main[T]{Store: store, typer: typer}) {
+		for name, storage := range k.Subresources(&Main[T]{Store: store, typer: scheme}) {
 			resources[k.Plural+"/"+name] = storage
 		}
 	}

@@ -30,6 +30,8 @@ type Column[T any] struct {
 	Unformatted bool
 	// Value returns the cell of an object, a string or a number.
 	Value func(obj *T) any
+	// Condition is the condition whose status is the cell, instead of Value. Its kind has Conditions.
+	Condition corev1beta1.ConditionType
 }
 
 func (c Column[T]) definition() metav1.TableColumnDefinition {
@@ -79,15 +81,22 @@ func (t table[T]) ConvertToTable(_ context.Context, obj, options runtime.Object)
 	out.Rows, err = metatable.MetaToTableRow(obj, func(obj runtime.Object, _ metav1.Object, name, age string) ([]any, error) {
 		cells := []any{name}
 		for _, column := range t.kind.Columns {
-			cells = append(cells, column.Value(typed[T](obj)))
+			cells = append(cells, t.cell(column, typed[T](obj)))
 		}
 		cells = append(cells, age)
 		for _, column := range t.kind.ColumnsAfterAge {
-			cells = append(cells, column.Value(typed[T](obj)))
+			cells = append(cells, t.cell(column, typed[T](obj)))
 		}
 		return cells, nil
 	})
 	return out, err
+}
+
+func (t table[T]) cell(column Column[T], obj *T) any {
+	if column.Condition != "" {
+		return ConditionStatus(t.kind.Conditions(obj), column.Condition)
+	}
+	return column.Value(obj)
 }
 
 func (t table[T]) definitions() []metav1.TableColumnDefinition {

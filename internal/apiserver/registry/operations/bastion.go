@@ -5,7 +5,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/ptr"
 
@@ -24,7 +23,6 @@ func bastion() *kind.Kind[operationsv1alpha1.Bastion] {
 		HasStatus:        true,
 		StatusOnCreate:   true,
 		HasGeneration:    true,
-		NewList:          func() runtime.Object { return &operationsv1alpha1.BastionList{} },
 
 		PrepareForCreate: func(b *operationsv1alpha1.Bastion) { heartbeat(b, time.Now()) },
 		PrepareForUpdate: func(b, _ *operationsv1alpha1.Bastion) {

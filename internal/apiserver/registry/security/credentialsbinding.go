@@ -1,8 +1,6 @@
 package security
 
 import (
-	"k8s.io/apimachinery/pkg/runtime"
-
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/apiserver/registry/kind"
 	"gardener.cloud/gardener/internal/validation/security"
@@ -14,7 +12,6 @@ func credentialsBinding() *kind.Kind[securityv1alpha1.CredentialsBinding] {
 		Plural:           "credentialsbindings",
 		ShortNames:       []string{"cb"},
 		Namespaced:       true,
-		NewList:          func() runtime.Object { return &securityv1alpha1.CredentialsBindingList{} },
 
 		Validate:       security.ValidateCredentialsBinding,
 		ValidateUpdate: security.ValidateCredentialsBindingUpdate,

@@ -3,7 +3,6 @@ package security
 import (
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
@@ -17,7 +16,6 @@ func workloadIdentity(settings Settings) *kind.Kind[securityv1alpha1.WorkloadIde
 		Plural:           "workloadidentities",
 		ShortNames:       []string{"wi"},
 		Namespaced:       true,
-		NewList:          func() runtime.Object { return &securityv1alpha1.WorkloadIdentityList{} },
 
 		PrepareForCreate: func(w *securityv1alpha1.WorkloadIdentity) {
 			w.Status.Sub = strings.Join([]string{"gardener.cloud", "workloadidentity", w.Namespace, w.Name, string(w.UID)}, ":")

@@ -3,9 +3,9 @@ package seedmanagement
 import (
 	"cmp"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/apiserver/registry/kind"
@@ -21,7 +21,6 @@ func gardenlet() *kind.Kind[seedmanagementv1alpha1.Gardenlet] {
 		HasStatus:        true,
 		StatusOnCreate:   true,
 		HasGeneration:    true,
-		NewList:          func() runtime.Object { return &seedmanagementv1alpha1.GardenletList{} },
 
 		Validate:             seedmanagement.ValidateGardenlet,
 		ValidateUpdate:       seedmanagement.ValidateGardenletUpdate,
@@ -31,6 +30,7 @@ func gardenlet() *kind.Kind[seedmanagementv1alpha1.Gardenlet] {
 			constants.GardenerOperationRenewKubeconfig: kind.Counted,
 			constants.OperationForceRedeploy:           kind.Counted,
 		}),
+		Conditions: func(g *seedmanagementv1alpha1.Gardenlet) []corev1beta1.Condition { return g.Status.Conditions },
 		Columns: []kind.Column[seedmanagementv1alpha1.Gardenlet]{
 			{
 				Name: "OCI Repository", Description: "Repository of the chart.",
@@ -39,12 +39,7 @@ func gardenlet() *kind.Kind[seedmanagementv1alpha1.Gardenlet] {
 					return cmp.Or(ptr.Deref(repository.Ref, ""), ptr.Deref(repository.Repository, ""))
 				},
 			},
-			{
-				Name: "Reconciled", Description: "Whether the gardenlet was deployed with its configuration.",
-				Value: func(g *seedmanagementv1alpha1.Gardenlet) any {
-					return kind.ConditionStatus(g.Status.Conditions, seedmanagementv1alpha1.GardenletReconciled)
-				},
-			},
+			{Name: "Reconciled", Description: "Whether the gardenlet was deployed with its configuration.", Condition: seedmanagementv1alpha1.GardenletReconciled},
 		},
 	}
 }

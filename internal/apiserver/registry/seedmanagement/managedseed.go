@@ -1,8 +1,6 @@
 package seedmanagement
 
 import (
-	"k8s.io/apimachinery/pkg/runtime"
-
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
@@ -18,7 +16,6 @@ func managedSeed() *kind.Kind[seedmanagementv1alpha1.ManagedSeed] {
 		Namespaced:       true,
 		HasStatus:        true,
 		HasGeneration:    true,
-		NewList:          func() runtime.Object { return &seedmanagementv1alpha1.ManagedSeedList{} },
 
 		Validate:             seedmanagement.ValidateManagedSeed,
 		ValidateUpdate:       seedmanagement.ValidateManagedSeedUpdate,

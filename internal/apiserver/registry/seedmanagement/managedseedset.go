@@ -3,7 +3,6 @@ package seedmanagement
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/ptr"
@@ -22,7 +21,6 @@ func managedSeedSet(options core.Options) *kind.Kind[seedmanagementv1alpha1.Mana
 		Namespaced:       true,
 		HasStatus:        true,
 		HasGeneration:    true,
-		NewList:          func() runtime.Object { return &seedmanagementv1alpha1.ManagedSeedSetList{} },
 
 		Validate: func(m *seedmanagementv1alpha1.ManagedSeedSet) field.ErrorList {
 			return seedmanagement.ValidateManagedSeedSet(m, options)

@@ -1,8 +1,6 @@
 package settings
 
 import (
-	"k8s.io/apimachinery/pkg/runtime"
-
 	settingsv1alpha1 "gardener.cloud/gardener/api/settings/v1alpha1"
 	"gardener.cloud/gardener/internal/apiserver/registry/kind"
 	"gardener.cloud/gardener/internal/validation/settings"
@@ -13,7 +11,6 @@ func clusterOpenIDConnectPreset() *kind.Kind[settingsv1alpha1.ClusterOpenIDConne
 		GroupVersionKind: gvk("ClusterOpenIDConnectPreset"),
 		Plural:           "clusteropenidconnectpresets",
 		ShortNames:       []string{"coidcps"},
-		NewList:          func() runtime.Object { return &settingsv1alpha1.ClusterOpenIDConnectPresetList{} },
 
 		Validate:       settings.ValidateClusterOpenIDConnectPreset,
 		ValidateUpdate: settings.ValidateClusterOpenIDConnectPresetUpdate,

@@ -1,8 +1,6 @@
 package settings
 
 import (
-	"k8s.io/apimachinery/pkg/runtime"
-
 	settingsv1alpha1 "gardener.cloud/gardener/api/settings/v1alpha1"
 	"gardener.cloud/gardener/internal/apiserver/registry/kind"
 	"gardener.cloud/gardener/internal/validation/settings"
@@ -14,7 +12,6 @@ func openIDConnectPreset() *kind.Kind[settingsv1alpha1.OpenIDConnectPreset] {
 		Plural:           "openidconnectpresets",
 		ShortNames:       []string{"oidcps"},
 		Namespaced:       true,
-		NewList:          func() runtime.Object { return &settingsv1alpha1.OpenIDConnectPresetList{} },
 
 		Validate:       settings.ValidateOpenIDConnectPreset,
 		ValidateUpdate: settings.ValidateOpenIDConnectPresetUpdate,

@@ -1,9 +1,6 @@
 package chart
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"strings"
 	"testing"
 
@@ -11,35 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
+	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/chart/charttest"
 )
-
-// pack returns an archive of files; names and contents alternate.
-func pack(t *testing.T, files ...string) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	zipped := gzip.NewWriter(&out)
-	archive := tar.NewWriter(zipped)
-	for i := 0; i < len(files); i += 2 {
-		if err := archive.WriteHeader(&tar.Header{Name: "x/" + files[i], Mode: 0o600, Size: int64(len(files[i+1]))}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := archive.Write([]byte(files[i+1])); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := archive.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := zipped.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
-}
 
 const meta = "apiVersion: v2\nname: x\nversion: 1.0.0\n"
 
 func TestRender(t *testing.T) {
-	archive := pack(t,
+	archive := charttest.Pack(t,
 		"Chart.yaml", meta, "values.yaml", "a: chart\nb: chart\n",
 		"crds/kind.yaml", "apiVersion: v1\nkind: Kind\nmetadata: {name: first}\n",
 		"templates/_helper.tpl", `{{ define "n" }}{{ .Release.Name }}{{ end }}`, "templates/NOTES.txt", "hello",
@@ -76,10 +51,10 @@ func TestRenderRefuses(t *testing.T) {
 		want    string
 	}{
 		"not an archive":    {[]byte("chart"), "read chart"},
-		"no chart":          {pack(t, "a", "b"), "read chart"},
-		"a broken template": {pack(t, "Chart.yaml", meta, "templates/a.yaml", "{{ fail \"no\" }}"), "render chart"},
-		"invalid YAML":      {pack(t, "Chart.yaml", meta, "templates/a.yaml", "a: b: c"), "is not valid YAML"},
-		"not an object":     {pack(t, "Chart.yaml", meta, "templates/a.yaml", "a: b"), "without apiVersion, kind or metadata.name"},
+		"no chart":          {charttest.Pack(t, "a", "b"), "read chart"},
+		"a broken template": {charttest.Pack(t, "Chart.yaml", meta, "templates/a.yaml", "{{ fail \"no\" }}"), "render chart"},
+		"invalid YAML":      {charttest.Pack(t, "Chart.yaml", meta, "templates/a.yaml", "a: b: c"), "is not valid YAML"},
+		"not an object":     {charttest.Pack(t, "Chart.yaml", meta, "templates/a.yaml", "a: b"), "without apiVersion, kind or metadata.name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Render(tc.archive, Release{}); err == nil || !strings.Contains(err.Error(), tc.want) {

@@ -1,8 +1,8 @@
 // Package installation installs extensions in a seed.
 //
 // It reads ControllerInstallations of the seed, and in the garden the objects that they refer to. For each it writes in the seed a namespace,
-// Secrets with a kubeconfig for the garden, and a ManagedResource with the objects of the Helm chart, and in the garden the conditions Valid
-// and Installed.
+// Secrets with a kubeconfig for the garden if the ControllerDeployment says so, and a ManagedResource with the objects of the Helm chart, and in
+// the garden the conditions Valid and Installed. With the access to the garden it deletes its ServiceAccount there.
 // Source: concepts.txt, gardenlet, ControllerInstallation Controller, "Main" reconciler.
 package installation
 
@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/chart"
 )
@@ -69,7 +70,8 @@ func Add(mgr manager.Manager, v Values) error {
 			&handler.TypedEnqueueRequestForObject[*corev1beta1.ControllerInstallation]{},
 			predicate.TypedFuncs[*corev1beta1.ControllerInstallation]{
 				UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.ControllerInstallation]) bool {
-					return e.ObjectOld.Generation != e.ObjectNew.Generation || e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil
+					return e.ObjectOld.Generation != e.ObjectNew.Generation || e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil ||
+						e.ObjectOld.Annotations[constants.PodSecurityEnforce] != e.ObjectNew.Annotations[constants.PodSecurityEnforce]
 				},
 			})).
 		Watches(&resourcesv1alpha1.ManagedResource{}, toInstallation, builder.WithPredicates(predicate.Funcs{

@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/andybalholm/brotli"
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +26,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/validation/core"
 )
 
 const (
@@ -44,16 +47,18 @@ const (
 // namespaceName is the namespace of an extension.
 func namespaceName(ci *corev1beta1.ControllerInstallation) string { return "extension-" + ci.Name }
 
-// namespace is the one of an extension, with the pod security level of its registration. Without one, the cluster decides.
-func namespace(ci *corev1beta1.ControllerInstallation) *corev1.Namespace {
+// namespace renders the namespace of an extension. Its pods are spread over the zones of the seed.
+func namespace(ci *corev1beta1.ControllerInstallation, zones []string) *corev1.Namespace {
 	labels := map[string]string{
-		constants.GardenRole:                 constants.GardenRoleExtension,
-		constants.ControllerRegistrationName: ci.Spec.RegistrationRef.Name,
+		constants.GardenRole:                             constants.GardenRoleExtension,
+		constants.ControllerRegistrationName:             ci.Spec.RegistrationRef.Name,
+		resourcesv1alpha1.HighAvailabilityConfigConsider: "true",
 	}
-	if level, ok := ci.Annotations[constants.PodSecurityEnforce]; ok {
+	if level := ci.Annotations[constants.PodSecurityEnforce]; level != "" {
 		labels[podsecurityapi.EnforceLevelLabel] = level
 	}
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceName(ci), Labels: labels}}
+	annotations := map[string]string{resourcesv1alpha1.HighAvailabilityConfigZones: strings.Join(zones, ",")}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceName(ci), Labels: labels, Annotations: annotations}}
 }
 
 // kubeconfig is the kubeconfig of extensions for the garden. Its token is in a file beside it.
@@ -70,6 +75,11 @@ func (r *reconciler) kubeconfig() ([]byte, error) {
 func (r *reconciler) kubeconfigName() string {
 	sum := sha256.Sum256(slices.Concat([]byte(r.GardenConfig.Host), []byte{0}, r.GardenConfig.CAData))
 	return kubeconfigPrefix + hex.EncodeToString(sum[:4])
+}
+
+// gardenAccess says whether the pods of a ControllerDeployment get access to the garden.
+func gardenAccess(deployment *gardencorev1.ControllerDeployment) bool {
+	return ptr.Deref(deployment.InjectGardenKubeconfig, false)
 }
 
 // accessObjects are the Secrets by which an extension authenticates to the garden.
@@ -138,7 +148,7 @@ func managedObjects(ci *corev1beta1.ControllerInstallation, objects []*unstructu
 	}, nil
 }
 
-// values are the values of the ControllerDeployment, with those about the garden and the seed that extensions may rely on.
+// values are the values of the ControllerDeployment, with those about the garden and the seed that extensions may rely on. The latter win.
 func (r *reconciler) values(deployment *gardencorev1.ControllerDeployment, seed *corev1beta1.Seed, garden string) (map[string]any, error) {
 	values := map[string]any{}
 	if raw := deployment.Helm.Values; raw != nil && len(raw.Raw) > 0 {
@@ -154,25 +164,67 @@ func (r *reconciler) values(deployment *gardencorev1.ControllerDeployment, seed 
 	for gate, on := range r.FeatureGates {
 		gates[gate] = on
 	}
-	ingressDomain := ""
+	gardenValues := map[string]any{"clusterIdentity": garden}
+	if gardenAccess(deployment) {
+		gardenValues["genericKubeconfigSecretName"] = r.kubeconfigName()
+	}
+	networks, _ := spec["networks"].(map[string]any)
+	volumeProvider, volumeProviders := "", any(nil)
+	if volume := seed.Spec.Volume; volume != nil && len(volume.Providers) > 0 {
+		volumeProvider = volume.Providers[0].Name
+		volumeProviders, _, _ = unstructured.NestedSlice(spec, "volume", "providers")
+	}
+	seedValues := map[string]any{
+		"name": seed.Name, "clusterIdentity": ptr.Deref(seed.Status.ClusterIdentity, ""),
+		"annotations": stringMap(seed.Annotations), "labels": stringMap(seed.Labels), "spec": spec,
+		"provider": seed.Spec.Provider.Type, "region": seed.Spec.Provider.Region,
+		"volumeProvider": volumeProvider, "volumeProviders": volumeProviders,
+		"protected": slices.ContainsFunc(seed.Spec.Taints, func(t corev1beta1.SeedTaint) bool { return t.Key == constants.SeedTaintProtected }),
+		"visible":   seed.Spec.Settings == nil || seed.Spec.Settings.Scheduling == nil || seed.Spec.Settings.Scheduling.Visible,
+		"networks":  networks, "blockCIDRs": networks["blockCIDRs"], "taints": spec["taints"],
+	}
 	if seed.Spec.Ingress != nil {
-		ingressDomain = seed.Spec.Ingress.Domain
+		seedValues["ingressDomain"] = seed.Spec.Ingress.Domain
 	}
-	values["gardener"] = map[string]any{
-		"version":                r.Version,
-		"garden":                 map[string]any{"clusterIdentity": garden, "genericKubeconfigSecretName": r.kubeconfigName()},
-		"gardenlet":              map[string]any{"featureGates": gates},
-		"selfHostedShootCluster": false,
-		"seed": map[string]any{
-			"name": seed.Name, "clusterIdentity": ptr.Deref(seed.Status.ClusterIdentity, ""),
-			"annotations": stringMap(seed.Annotations), "labels": stringMap(seed.Labels), "spec": spec,
-			"provider": seed.Spec.Provider.Type, "region": seed.Spec.Provider.Region, "ingressDomain": ingressDomain,
-			"protected": slices.ContainsFunc(seed.Spec.Taints, func(t corev1beta1.SeedTaint) bool { return t.Key == constants.SeedTaintProtected }),
-			"visible":   seed.Spec.Settings == nil || seed.Spec.Settings.Scheduling == nil || seed.Spec.Settings.Scheduling.Visible,
-			"networks":  spec["networks"], "taints": spec["taints"],
-		},
-	}
+	merge(values, map[string]any{"gardener": map[string]any{
+		"version": r.Version, "garden": gardenValues, "gardenlet": map[string]any{"featureGates": gates}, "seed": seedValues,
+	}})
 	return values, nil
+}
+
+// merge writes the values of from into into. Where both have a map, the maps are merged.
+func merge(into, from map[string]any) {
+	for key, value := range from {
+		inner, isMap := value.(map[string]any)
+		existing, wasMap := into[key].(map[string]any)
+		if isMap && wasMap {
+			merge(existing, inner)
+		} else {
+			into[key] = value
+		}
+	}
+}
+
+// expand replaces the placeholders for data of resources in all strings of values, by what data returns.
+func expand(value any, data func(resource, key string) (string, error)) (any, error) {
+	var err error
+	switch value := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			if value[key], err = expand(value[key], data); err != nil {
+				return nil, fmt.Errorf("%s: %w", key, err)
+			}
+		}
+	case []any:
+		for i := range value {
+			if value[i], err = expand(value[i], data); err != nil {
+				return nil, fmt.Errorf("%d: %w", i, err)
+			}
+		}
+	case string:
+		return core.ExpandPlaceholders(value, data)
+	}
+	return value, nil
 }
 
 // stringMap is a map in the form that templates can range over.
@@ -184,10 +236,10 @@ func stringMap(in map[string]string) map[string]any {
 	return out
 }
 
-// injectAccess adds the kubeconfig for the garden to the pods of a workload, unless a label forbids it. Other objects are not changed.
-func injectAccess(object *unstructured.Unstructured, kubeconfigSecret, seedName string) error {
+// changePods changes the spec of the pods of a workload. Other objects are not changed.
+func changePods(object *unstructured.Unstructured, change func(*corev1.PodSpec)) error {
 	path := podSpecPath(object.GetKind())
-	if path == nil || object.GetLabels()[constants.InjectGardenKubeconfig] == "false" {
+	if path == nil {
 		return nil
 	}
 	raw, found, err := unstructured.NestedMap(object.Object, path...)
@@ -198,6 +250,27 @@ func injectAccess(object *unstructured.Unstructured, kubeconfigSecret, seedName 
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, spec); err != nil {
 		return fmt.Errorf("pods of %s %q: %w", object.GetKind(), object.GetName(), err)
 	}
+	change(spec)
+	changed, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
+	if err != nil {
+		return err
+	}
+	return unstructured.SetNestedMap(object.Object, changed, path...)
+}
+
+// injectSeedName adds the name of the seed to the environment of all containers that have none.
+func injectSeedName(spec *corev1.PodSpec, seedName string) {
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			if !hasEnv(containers[i], envSeedName) {
+				containers[i].Env = append(containers[i].Env, corev1.EnvVar{Name: envSeedName, Value: seedName})
+			}
+		}
+	}
+}
+
+// injectAccess adds the kubeconfig for the garden to all containers that have none of their own.
+func injectAccess(spec *corev1.PodSpec, kubeconfigSecret string) {
 	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == accessVolume })
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: accessVolume, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		Sources: []corev1.VolumeProjection{project(kubeconfigSecret, "kubeconfig"), project(accessSecret, "token")},
@@ -205,18 +278,17 @@ func injectAccess(object *unstructured.Unstructured, kubeconfigSecret, seedName 
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
 			c := &containers[i]
-			if slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == envKubeconfig }) {
-				continue // it has its own
+			if hasEnv(*c, envKubeconfig) {
+				continue
 			}
-			c.Env = append(c.Env, corev1.EnvVar{Name: envKubeconfig, Value: accessPath + "/kubeconfig"}, corev1.EnvVar{Name: envSeedName, Value: seedName})
+			c.Env = append(c.Env, corev1.EnvVar{Name: envKubeconfig, Value: accessPath + "/kubeconfig"})
 			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: accessVolume, MountPath: accessPath, ReadOnly: true})
 		}
 	}
-	changed, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
-	if err != nil {
-		return err
-	}
-	return unstructured.SetNestedMap(object.Object, changed, path...)
+}
+
+func hasEnv(c corev1.Container, name string) bool {
+	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == name })
 }
 
 // project is one key of a Secret as a file. It may come later than the pod.

@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -56,7 +55,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := kube.AddFinalizer(ctx, r.gardenCache, ci, constants.FinalizerControllerInstallation); err != nil {
 		return kube.Result(err)
 	}
-	objects, err := r.render(ctx, ci, deployment)
+	seed := &corev1beta1.Seed{}
+	if err := r.gardenCache.Get(ctx, client.ObjectKey{Name: r.SeedName}, seed); err != nil {
+		return reconcile.Result{}, fmt.Errorf("read Seed %q: %w", r.SeedName, err)
+	}
+	objects, err := r.render(ctx, ci, deployment, seed)
 	if err != nil {
 		if statusErr := r.writeConditions(ctx, ci, invalid(err)); statusErr != nil {
 			err = errors.Join(err, statusErr)
@@ -66,7 +69,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		return kube.Result(err)
 	}
-	if err := r.install(ctx, ci, objects); err != nil {
+	if err := r.install(ctx, ci, seed.Spec.Provider.Zones, gardenAccess(deployment), objects); err != nil {
 		return kube.Result(errors.Join(err, r.writeConditions(ctx, ci, valid(), failed(err))))
 	}
 	conditions := []corev1beta1.Condition{valid()}
@@ -78,12 +81,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // render returns the objects of the chart.
 func (r *reconciler) render(
-	ctx context.Context, ci *corev1beta1.ControllerInstallation, deployment *gardencorev1.ControllerDeployment,
+	ctx context.Context, ci *corev1beta1.ControllerInstallation, deployment *gardencorev1.ControllerDeployment, seed *corev1beta1.Seed,
 ) ([]*unstructured.Unstructured, error) {
-	seed, identity := &corev1beta1.Seed{}, &corev1.ConfigMap{}
-	if err := r.gardenCache.Get(ctx, client.ObjectKey{Name: r.SeedName}, seed); err != nil {
-		return nil, fmt.Errorf("read Seed %q: %w", r.SeedName, err)
-	}
+	identity := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentity}
 	if err := r.GardenAPI.Get(ctx, key, identity); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read identity of the garden: %w", err)
@@ -94,6 +94,13 @@ func (r *reconciler) render(
 	}
 	values, err := r.values(deployment, seed, identity.Data[constants.ClusterIdentity])
 	if err != nil {
+		return nil, fmt.Errorf("%w: values: %w", errInvalid, err)
+	}
+	data, err := r.readResources(ctx, deployment)
+	if err != nil {
+		return nil, err
+	}
+	if err := data.expandIn(values); err != nil {
 		return nil, fmt.Errorf("%w: values: %w", errInvalid, err)
 	}
 	archive := deployment.Helm.RawChart
@@ -109,13 +116,18 @@ func (r *reconciler) render(
 		Name: ci.Spec.RegistrationRef.Name, Namespace: namespaceName(ci), Kubernetes: *version, Values: values,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errInvalid, err)
+		return nil, fmt.Errorf("%w: %s", errInvalid, data.redact(err.Error()))
 	}
-	if ptr.Deref(deployment.InjectGardenKubeconfig, false) {
-		for _, object := range objects {
-			if err := injectAccess(object, r.kubeconfigName(), r.SeedName); err != nil {
-				return nil, fmt.Errorf("%w: %w", errInvalid, err)
+	for _, object := range objects {
+		// The Secrets with the access are in the namespace of the extension.
+		access := gardenAccess(deployment) && object.GetNamespace() == namespaceName(ci) && object.GetLabels()[constants.InjectGardenKubeconfig] != "false"
+		if err := changePods(object, func(spec *corev1.PodSpec) {
+			if access {
+				injectAccess(spec, r.kubeconfigName())
 			}
+			injectSeedName(spec, r.SeedName)
+		}); err != nil {
+			return nil, fmt.Errorf("%w: %s", errInvalid, data.redact(err.Error()))
 		}
 	}
 	return objects, nil
@@ -143,20 +155,48 @@ func (r *reconciler) pull(ctx context.Context, repository *gardencorev1.OCIRepos
 	return r.charts.Pull(ctx, repository, access)
 }
 
-// install applies the objects for an extension to the seed.
-func (r *reconciler) install(ctx context.Context, ci *corev1beta1.ControllerInstallation, objects []*unstructured.Unstructured) error {
-	access, err := r.accessObjects(ci)
-	if err != nil {
-		return err
+// install applies the objects for an extension to the seed. Without garden access, that of a former version of the ControllerDeployment is
+// revoked when its pods have been replaced in the ManagedResource.
+func (r *reconciler) install(
+	ctx context.Context, ci *corev1beta1.ControllerInstallation, zones []string, access bool, objects []*unstructured.Unstructured,
+) error {
+	own := []client.Object{namespace(ci, zones)}
+	if access {
+		secrets, err := r.accessObjects(ci)
+		if err != nil {
+			return err
+		}
+		own = append(own, secrets...)
 	}
-	if err := kube.Apply(ctx, r.seedCache, fieldManager, append([]client.Object{namespace(ci)}, access...)...); err != nil {
+	if err := kube.Apply(ctx, r.seedCache, fieldManager, own...); err != nil {
 		return err
 	}
 	managed, err := managedObjects(ci, objects)
 	if err != nil {
 		return err
 	}
-	return kube.Apply(ctx, r.seedCache, fieldManager, managed...)
+	if err := kube.Apply(ctx, r.seedCache, fieldManager, managed...); err != nil || access {
+		return err
+	}
+	return r.revokeAccess(ctx, ci)
+}
+
+// revokeAccess deletes the access of an extension to the garden: first the Secrets, so that the token requestor does not recreate the
+// ServiceAccount.
+func (r *reconciler) revokeAccess(ctx context.Context, ci *corev1beta1.ControllerInstallation) error {
+	for _, name := range []string{accessSecret, r.kubeconfigName()} {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceName(ci), Name: name}}
+		if err := r.seedCache.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete Secret %q: %w", client.ObjectKeyFromObject(secret), err)
+		}
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: constants.SeedNamespaceNamePrefix + r.SeedName, Name: namespaceName(ci),
+	}}
+	if err := r.gardenCache.Delete(ctx, account); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete ServiceAccount %q in the garden: %w", client.ObjectKeyFromObject(account), err)
+	}
+	return nil
 }
 
 // remove deletes an extension from the seed, one object after the other, and finally removes the finalizer.
@@ -179,7 +219,10 @@ func (r *reconciler) remove(ctx context.Context, ci *corev1beta1.ControllerInsta
 	if err := r.seedCache.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete Secret %q: %w", key, err)
 	}
-	if err := r.seedCache.Delete(ctx, namespace(ci)); client.IgnoreNotFound(err) != nil {
+	if err := r.revokeAccess(ctx, ci); err != nil {
+		return err
+	}
+	if err := r.seedCache.Delete(ctx, namespace(ci, nil)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete namespace %q: %w", namespaceName(ci), err)
 	}
 	return kube.RemoveFinalizer(ctx, r.gardenCache, ci, constants.FinalizerControllerInstallation)

@@ -1,6 +1,6 @@
 // Package care reports whether the components of Gardener in a seed are healthy.
 //
-// It reads ManagedResources in the seed, and the components that the gardenlet deploys without one, and writes the condition
+// It reads ManagedResources and Extensions of the seed, and the components that the gardenlet deploys without a ManagedResource, and writes the condition
 // SeedSystemComponentsHealthy of the Seed. While an operator has stopped the reconciliation of shoots, the Seed also has the condition
 // EmergencyStopShootReconciliations. Source: concepts.txt, gardenlet, Seed Controller, "Care" reconciler.
 package care
@@ -31,7 +31,9 @@ import (
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/component/managedresource"
 	"gardener.cloud/gardener/internal/kube"
 )
@@ -70,10 +72,13 @@ func Add(mgr manager.Manager, v Values) error {
 		// Reconcile requeues itself, as thresholds pass without an event.
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.Seed{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Seed]{},
 			predicate.TypedFuncs[*corev1beta1.Seed]{UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Seed]) bool {
-				return kube.SeedStopped(e.ObjectOld) != kube.SeedStopped(e.ObjectNew)
+				return e.ObjectOld.ShootReconciliationsStopped() != e.ObjectNew.ShootReconciliationsStopped()
 			}})).
 		// All updates count: the messages of their conditions are in that of the Seed.
 		Watches(&resourcesv1alpha1.ManagedResource{}, toSeed, builder.WithPredicates(predicate.NewPredicateFuncs(ofSeed))).
+		Watches(&extensionsv1alpha1.Extension{}, toSeed, builder.WithPredicates(predicate.NewPredicateFuncs(func(obj client.Object) bool {
+			return extensionobject.OfSeed(obj.(*extensionsv1alpha1.Extension)) //nolint:forcetypeassert // the kind that is watched
+		}))).
 		Watches(&appsv1.Deployment{}, toSeed, builder.WithPredicates(predicate.NewPredicateFuncs(isComponent(v.Components)))).
 		Complete(&reconciler{
 			gardenCache: v.Garden.GetClient(), seedCache: mgr.GetClient(), seedAPI: v.SeedAPI, clock: v.Clock,
@@ -118,6 +123,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	extensions := &extensionsv1alpha1.ExtensionList{}
+	if err := r.seedCache.List(ctx, extensions, client.InNamespace(constants.GardenNamespace)); err != nil {
+		return reconcile.Result{}, fmt.Errorf("list Extensions: %w", err)
+	}
+	problems = append(problems, extensionProblems(extensions.Items)...)
 	var managedResources []resourcesv1alpha1.ManagedResource
 	for _, namespace := range namespaces {
 		list := &resourcesv1alpha1.ManagedResourceList{}
@@ -129,7 +139,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	now := r.clock.Now()
 	want := decide(kube.Condition(seed.Status.Conditions, corev1beta1.SeedSystemComponentsHealthy), managedResources, problems, now, r.threshold)
 	conditions, changed := kube.SetCondition(seed.Status.Conditions, want, now)
-	conditions, stopChanged := withStop(conditions, kube.SeedStopped(seed), now)
+	conditions, stopChanged := withStop(conditions, seed.ShootReconciliationsStopped(), now)
 	if changed || stopChanged {
 		after := seed.DeepCopy()
 		after.Status.Conditions = conditions
@@ -174,6 +184,26 @@ func (r *reconciler) unhealthy(ctx context.Context, seed *corev1beta1.Seed) (pro
 		}
 	}
 	return problems, nil
+}
+
+// extensionProblems returns the problems of the Extensions that the seed has for itself: what is not reconciled, and the health that extensions
+// report for the seed.
+func extensionProblems(extensions []extensionsv1alpha1.Extension) (problems []string) {
+	for i := range extensions {
+		e := &extensions[i]
+		if !extensionobject.OfSeed(e) {
+			continue
+		}
+		problem := func(text string) {
+			problems = append(problems, fmt.Sprintf("Extension %s: %s", client.ObjectKeyFromObject(e), text))
+		}
+		if err := extensionobject.Judge(e).Err(); err != nil {
+			problem(err.Error())
+		} else if c := kube.Condition(e.Status.Conditions, corev1beta1.SeedSystemComponentsHealthy); c != nil && c.Status == corev1beta1.ConditionFalse {
+			problem(c.Message)
+		}
+	}
+	return problems
 }
 
 // decide returns the condition SeedSystemComponentsHealthy for ManagedResources, and for the problems of components without one. If it was True

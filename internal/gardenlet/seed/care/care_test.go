@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
-	"gardener.cloud/gardener/internal/kube"
 )
 
 func TestDecide(t *testing.T) {
@@ -87,7 +87,7 @@ func TestStop(t *testing.T) {
 	} {
 		seed := &corev1beta1.Seed{}
 		seed.Annotations = map[string]string{"shoot.gardener.cloud/emergency-stop-reconciliations": tc.annotation}
-		conditions, changed := withStop(before, kube.SeedStopped(seed), now)
+		conditions, changed := withStop(before, seed.ShootReconciliationsStopped(), now)
 		if diff := cmp.Diff(tc.want, types(conditions)); diff != "" || changed != (len(tc.want) > 1) {
 			t.Errorf("%q: changed is %t, conditions (-want +got):\n%s", tc.annotation, changed, diff)
 		}
@@ -95,6 +95,43 @@ func TestStop(t *testing.T) {
 		if diff := cmp.Diff(types(before), types(after)); diff != "" || changed != (len(tc.want) > 1) {
 			t.Errorf("after %q: changed is %t, conditions (-want +got):\n%s", tc.annotation, changed, diff)
 		}
+	}
+}
+
+func TestExtensionProblems(t *testing.T) {
+	extension := func(namespace string, class *extensionsv1alpha1.ExtensionClass, change func(*extensionsv1alpha1.Extension)) extensionsv1alpha1.Extension {
+		e := extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "e", Generation: 1}}
+		e.Spec.Class = class
+		e.Status.ObservedGeneration = 1
+		e.Status.LastOperation = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded}
+		change(&e)
+		return e
+	}
+	failed := func(e *extensionsv1alpha1.Extension) {
+		e.Status.LastError = &corev1beta1.LastError{Description: "no quota"}
+	}
+	unhealthy := func(status corev1beta1.ConditionStatus) func(*extensionsv1alpha1.Extension) {
+		return func(e *extensionsv1alpha1.Extension) {
+			e.Status.Conditions = []corev1beta1.Condition{{Type: corev1beta1.SeedSystemComponentsHealthy, Status: status, Message: "no pods"}}
+		}
+	}
+	seed := new(extensionsv1alpha1.ExtensionClassSeed)
+	for name, tc := range map[string]struct {
+		extension extensionsv1alpha1.Extension
+		want      []string
+	}{
+		"ready and healthy":  {extension: extension("garden", seed, unhealthy(corev1beta1.ConditionTrue))},
+		"failed":             {extension: extension("garden", seed, failed), want: []string{"Extension garden/e: no quota"}},
+		"unhealthy":          {extension: extension("garden", seed, unhealthy(corev1beta1.ConditionFalse)), want: []string{"Extension garden/e: no pods"}},
+		"one of the garden":  {extension: extension("garden", new(extensionsv1alpha1.ExtensionClassGarden), failed)},
+		"one without class":  {extension: extension("garden", nil, failed)},
+		"in another project": {extension: extension("shoot--a--b", seed, failed)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, extensionProblems([]extensionsv1alpha1.Extension{tc.extension})); diff != "" {
+				t.Errorf("extensionProblems() (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -1,8 +1,8 @@
 // Package system deploys what every seed has besides control planes: CRDs, PriorityClasses, the CA of the seed, and the components in the
 // namespace garden.
 //
-// It reads and writes these objects in the seed, the BackupBucket of the seed in the garden, and the status and the finalizer of the
-// Seed. The finalizer of a deleted Seed is removed when the seed has no shoot, no extension and no backup. Source: concepts.txt, gardenlet,
+// It reads and writes these objects in the seed, the Extensions of the seed and copies of what the Seed refers to there, the BackupBucket of the
+// seed in the garden, and the status and the finalizer of the Seed. The finalizer of a deleted Seed is removed when the seed has no shoot, no extension and no backup. Source: concepts.txt, gardenlet,
 // Seed Controller, "Main Reconciler".
 package system
 
@@ -55,6 +55,8 @@ type Values struct {
 	Images Images
 	// ETCD configures etcd-druid. It may be nil.
 	ETCD *gardenletconfigv1alpha1.ETCDConfig
+	// NodeToleration is how long pods in the seed tolerate failed nodes if they do not say it. It may be nil.
+	NodeToleration *gardenletconfigv1alpha1.NodeToleration
 	// SyncPeriod is how often an unchanged Seed is reconciled.
 	SyncPeriod time.Duration
 	// Metrics counts and times the tasks. It may be nil.
@@ -80,6 +82,9 @@ func Add(mgr manager.Manager, v Values) error {
 	cache := v.Garden.GetCache()
 	return builder.ControllerManagedBy(mgr).Named("seed").
 		WatchesRawSource(source.Kind(cache, &corev1beta1.Seed{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Seed]{}, seedChanged())).
+		// Registrations say which Extensions the seed has by default.
+		WatchesRawSource(source.Kind(cache, &corev1beta1.ControllerRegistration{}, toSeed[*corev1beta1.ControllerRegistration](v.SeedName),
+			predicate.TypedGenerationChangedPredicate[*corev1beta1.ControllerRegistration]{})).
 		// A deleted Seed waits until none of these exists. The deleted one may have been the last.
 		WatchesRawSource(source.Kind(cache, &corev1beta1.ControllerInstallation{}, toSeed[*corev1beta1.ControllerInstallation](v.SeedName),
 			deleted[*corev1beta1.ControllerInstallation]())).

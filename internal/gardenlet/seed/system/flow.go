@@ -24,7 +24,7 @@ import (
 const waitTimeout = 2 * time.Minute
 
 // newFlow returns the flow that makes a cluster a seed.
-func (r *reconciler) newFlow(seed *corev1beta1.Seed) (*flow.Flow, error) {
+func (r *reconciler) newFlow(seed *corev1beta1.Seed, e extensions) (*flow.Flow, error) {
 	s := r.newRun(seed)
 	tasks := []flow.Task{
 		flow.Do("namespace", "Creating namespace garden", s.createNamespace),
@@ -57,18 +57,17 @@ func (r *reconciler) newFlow(seed *corev1beta1.Seed) (*flow.Flow, error) {
 	if seed.Spec.Backup != nil {
 		tasks = append(tasks, flow.Do("backup-bucket", "Creating the BackupBucket", s.createBackupBucket))
 	}
-	return flow.New("Seed reconciliation", tasks...)
+	return flow.New("Seed reconciliation", append(tasks, s.extensionTasks(e)...)...)
 }
 
-// newDeletion returns the flow that deletes what newFlow has deployed. CRDs stay: other components may use them.
+// newDeletion returns the flow that deletes what newFlow has deployed, after newExtensionDeletion. CRDs stay: other components may use them.
 func (r *reconciler) newDeletion(seed *corev1beta1.Seed) (*flow.Flow, error) {
 	s := r.newRun(seed)
-	return flow.New("Seed deletion", append(s.deleteVPATasks("backup-bucket"),
-		flow.Await(waitTimeout, "backup-bucket", "Deleting the BackupBucket", s.deleteBackupBucket),
-		flow.Do("etcd-druid", "Deleting etcd-druid", s.deleteEtcdDruid, "backup-bucket"),
-		flow.Do("resource-manager", "Deleting gardener-resource-manager", s.deleteResourceManager, "backup-bucket"),
-		flow.Do("gateway", "Deleting the gateway", s.deleteGateway, "backup-bucket"),
-		flow.Do("cluster-identity", "Deleting the cluster identity of the seed", s.deleteIdentity, "backup-bucket"),
+	return flow.New("Seed deletion", append(s.deleteVPATasks(),
+		flow.Do("etcd-druid", "Deleting etcd-druid", s.deleteEtcdDruid),
+		flow.Do("resource-manager", "Deleting gardener-resource-manager", s.deleteResourceManager),
+		flow.Do("gateway", "Deleting the gateway", s.deleteGateway),
+		flow.Do("cluster-identity", "Deleting the cluster identity of the seed", s.deleteIdentity),
 	)...)
 }
 

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/stage/extension"
 	"gardener.cloud/gardener/test/golden"
 )
 
@@ -25,14 +26,24 @@ func TestFlows(t *testing.T) {
 		"autoscaled": {Settings: &corev1beta1.SeedSettings{VerticalPodAutoscaler: &corev1beta1.SeedSettingVerticalPodAutoscaler{Enabled: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, err := r.newFlow(&corev1beta1.Seed{Spec: spec})
+			f, err := r.newFlow(&corev1beta1.Seed{Spec: spec}, extensions{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			golden.Text(t, "flows/"+name+".txt", f.String())
 		})
 	}
-	f, err := r.newDeletion(&corev1beta1.Seed{})
+	two := extensions{desired: []extension.Extension{{Type: "a"}}, stale: []extension.Extension{{Type: "b"}}}
+	f, err := r.newFlow(&corev1beta1.Seed{}, two)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Text(t, "flows/extensions.txt", f.String())
+	if f, err = r.newExtensionDeletion(&corev1beta1.Seed{}, two); err != nil {
+		t.Fatal(err)
+	}
+	golden.Text(t, "flows/deletion-extensions.txt", f.String())
+	f, err = r.newDeletion(&corev1beta1.Seed{})
 	if err != nil {
 		t.Fatal(err)
 	}

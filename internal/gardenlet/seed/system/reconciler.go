@@ -52,7 +52,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			return kube.Result(err)
 		}
 	}
-	f, err := r.newFlow(seed)
+	extensions, err := r.observeExtensions(ctx, seed)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	f, err := r.newFlow(seed, extensions)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -169,6 +173,24 @@ func (r *reconciler) delete(ctx context.Context, seed *corev1beta1.Seed) (reconc
 	if pending != "" {
 		return reconcile.Result{RequeueAfter: checkShootsAfter}, status.write(ctx, corev1beta1.LastOperationStateProcessing, 0, pending)
 	}
+	extensions, err := r.observeExtensions(ctx, seed)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	withExtensions, err := r.newExtensionDeletion(seed, extensions)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := status.run(ctx, withExtensions, r.Metrics); err != nil {
+		return kube.Result(errors.Join(err, status.failed(ctx, err)))
+	}
+	// gardener-controller-manager deletes the extension controllers when nothing of them is left.
+	if installed, err := r.installed(ctx); err != nil {
+		return reconcile.Result{}, err
+	} else if installed > 0 {
+		return reconcile.Result{RequeueAfter: checkShootsAfter}, status.write(ctx, corev1beta1.LastOperationStateProcessing, 0,
+			fmt.Sprintf("Waiting until there are no ControllerInstallations (%d) for the seed.", installed))
+	}
 	f, err := r.newDeletion(seed)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -193,10 +215,7 @@ func (r *reconciler) pendingBeforeDeletion(ctx context.Context, seed *corev1beta
 	if shoots > 0 {
 		return "Waiting until there are no shoots on the seed.", nil
 	}
-	installations, buckets := &corev1beta1.ControllerInstallationList{}, &corev1beta1.BackupBucketList{}
-	if err := r.gardenCache.List(ctx, installations); err != nil {
-		return "", fmt.Errorf("list ControllerInstallations: %w", err)
-	}
+	buckets := &corev1beta1.BackupBucketList{}
 	if err := r.gardenCache.List(ctx, buckets); err != nil {
 		return "", fmt.Errorf("list BackupBuckets: %w", err)
 	}
@@ -206,8 +225,17 @@ func (r *reconciler) pendingBeforeDeletion(ctx context.Context, seed *corev1beta
 			otherBuckets++
 		}
 	}
-	if n := len(installations.Items); n > 0 || otherBuckets > 0 {
-		return fmt.Sprintf("Waiting until there are no ControllerInstallations (%d) and no other BackupBuckets (%d) for the seed.", n, otherBuckets), nil
+	if otherBuckets > 0 {
+		return fmt.Sprintf("Waiting until there are no other BackupBuckets (%d) for the seed.", otherBuckets), nil
 	}
 	return "", nil
+}
+
+// installed returns how many ControllerInstallations the seed has.
+func (r *reconciler) installed(ctx context.Context) (int, error) {
+	installations := &corev1beta1.ControllerInstallationList{}
+	if err := r.gardenCache.List(ctx, installations); err != nil {
+		return 0, fmt.Errorf("list ControllerInstallations: %w", err)
+	}
+	return len(installations.Items), nil
 }

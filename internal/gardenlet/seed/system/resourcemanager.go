@@ -41,8 +41,13 @@ func (s *run) deleteResourceManager(ctx context.Context) error {
 
 // resourceManagerObjects returns the webhook configurations of gardener-resource-manager, and all its other objects.
 func (s *run) resourceManagerObjects() (webhooks, others []client.Object, err error) {
+	config := resourcemanager.ForSeed()
+	if t := s.NodeToleration; t != nil {
+		config.Webhooks.HighAvailabilityConfig.DefaultNotReadyTolerationSeconds = t.DefaultNotReadyTolerationSeconds
+		config.Webhooks.HighAvailabilityConfig.DefaultUnreachableTolerationSeconds = t.DefaultUnreachableTolerationSeconds
+	}
 	objects, err := resourcemanager.Objects(resourcemanager.Values{
-		Namespace: constants.GardenNamespace, Image: s.Images.Gardener, Replicas: s.replicas, Config: resourcemanager.ForSeed(),
+		Namespace: constants.GardenNamespace, Image: s.Images.Gardener, Replicas: s.replicas, Config: config,
 		ServerSecret: s.certificates.resourceManager, CABundle: s.certificates.caBundle,
 	})
 	for _, object := range objects {

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,7 +30,7 @@ func TestAgainstAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shootClient, err := Connector(clientgoscheme.Scheme, "test")(kubeconfig)
+	shootClient, err := Connector(clientgoscheme.Scheme, "test", func(*rest.Config) {})(kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,9 +52,10 @@ func TestAgainstAPIServer(t *testing.T) {
 		}},
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
-	for _, object := range []client.Object{
+	objects := []client.Object{
 		node, &coordinationv1.Lease{ObjectMeta: system("gardener-node-agent-n")}, &corev1.Secret{ObjectMeta: config}, &corev1.ServiceAccount{ObjectMeta: system("default")}, pod, webhook,
-	} {
+	}
+	for _, object := range objects {
 		if err := shootClient.Create(t.Context(), object); client.IgnoreAlreadyExists(err) != nil {
 			t.Fatalf("create %T: %v", object, err)
 		}
@@ -61,6 +63,9 @@ func TestAgainstAPIServer(t *testing.T) {
 	pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "Evicted"
 	if err := shootClient.Status().Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
+	}
+	for _, object := range objects {
+		awaitCached(t, shootClient, object)
 	}
 	if err := shootClient.ReachNode(t.Context(), "n"); err == nil {
 		t.Error("a node that does not exist was reached")
@@ -95,8 +100,28 @@ func TestAgainstAPIServer(t *testing.T) {
 		t.Errorf("the webhook was not remediated (-want +got):\n%s", diff)
 	}
 	before := webhook.ResourceVersion
+	awaitCached(t, shootClient, webhook)
 	pass()
 	if err := shootClient.Get(t.Context(), client.ObjectKeyFromObject(webhook), webhook); err != nil || webhook.ResourceVersion != before {
 		t.Errorf("a second pass has changed the webhook: %v", err)
+	}
+}
+
+// awaitCached waits until the watch cache of the API server, from which the passes read, has the current version of an object.
+func awaitCached(t *testing.T, c client.Client, object client.Object) {
+	t.Helper()
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		t.Fatal(err)
+	}
+	kind, err := c.GroupVersionKindFor(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind)
+	if err := c.List(t.Context(), list, &client.ListOptions{Raw: &metav1.ListOptions{
+		ResourceVersion: object.GetResourceVersion(), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+	}}); err != nil {
+		t.Fatalf("wait until %s %s is cached: %v", kind.Kind, client.ObjectKeyFromObject(object), err)
 	}
 }

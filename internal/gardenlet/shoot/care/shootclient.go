@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/shoot/access"
 )
 
@@ -32,15 +33,17 @@ type ShootClient interface {
 	Close()
 }
 
-// Connector returns a function that returns a client for the shoot of a kubeconfig, with the types of a scheme.
-func Connector(scheme *runtime.Scheme, userAgent string) func(kubeconfig []byte) (ShootClient, error) {
+// Connector returns a function that returns a client for the shoot of a kubeconfig, with the types of a scheme, and with settings of the
+// connection.
+func Connector(scheme *runtime.Scheme, userAgent string, set func(*rest.Config)) func(kubeconfig []byte) (ShootClient, error) {
 	return func(kubeconfig []byte) (ShootClient, error) {
 		config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 		if err != nil {
 			return nil, err
 		}
 		config = rest.AddUserAgent(config, userAgent)
-		config.QPS = -1 // the number of passes is limited, so that the requests of one pass need no limit
+		set(config)
+		kube.LimitResponses(config, kube.MaxShootResponse)
 		// With a function, client-go does not cache the transport, so that Close can close its connections.
 		config.Proxy = http.ProxyFromEnvironment
 		httpClient, err := rest.HTTPClientFor(config)

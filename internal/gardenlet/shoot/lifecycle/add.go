@@ -61,6 +61,8 @@ type Values struct {
 	Images imagevector.Vector
 	// Config says when shoots are reconciled.
 	Config gardenletconfigv1alpha1.ShootControllerConfiguration
+	// ETCD configures backups of etcd. It may be nil.
+	ETCD *gardenletconfigv1alpha1.ETCDConfig
 	// Metrics and FlowMetrics may be nil.
 	Metrics     *Metrics
 	FlowMetrics *flow.Metrics

@@ -149,7 +149,7 @@ func seedUnready(seed *corev1beta1.Seed, version string) string {
 	switch {
 	case seed == nil:
 		return "its seed was not found"
-	case kube.SeedStopped(seed):
+	case seed.ShootReconciliationsStopped():
 		return "an operator has stopped the reconciliation of shoots of its seed"
 	case seed.Status.Gardener == nil || seed.Status.Gardener.Version != version:
 		return "its seed was not reconciled by this version of the gardenlet yet"

@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"context"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,7 +51,11 @@ func TestEncryptionKeyIsKnownBeforeItIsUsed(t *testing.T) {
 	}
 	first := enter("")
 	got := enter(corev1beta1.RotationPreparing)
-	old, current := first[0], key(s.foundation.Credentials.Current(constants.SecretNameETCDEncryptionKey))
+	all, err := s.foundation.Credentials.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, current := first[0], key(all.Current(constants.SecretNameETCDEncryptionKey))
 	check("when the rotation begins", got, old, current)
 	check("when it is begun again", enter(corev1beta1.RotationPreparing), old, current)
 	if err := stagetest.RunTask(t.Context(), t, apiserver.EncryptionTasks(s.apiserver), "encryption-key"); err != nil {
@@ -111,12 +114,9 @@ func TestAddedResourcesCanBeReadBeforeTheyAreEncrypted(t *testing.T) {
 func begin(t *testing.T, l *landscape, o *observed.State) (stages, kubeapiserver.Values) {
 	t.Helper()
 	s := l.stages(o, kindRunning)
-	for _, step := range []func(context.Context) error{
-		s.foundation.Credentials.Open, s.foundation.Credentials.Etcd, s.foundation.Credentials.Rest, apiserver.Deploy(s.apiserver, 1),
-	} {
-		if err := step(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+	stagetest.Generate(t, s.foundation.Credentials)
+	if err := apiserver.Deploy(s.apiserver, 1)(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 	values, err := apiserver.CurrentValues(t.Context(), s.apiserver, 1)
 	if err != nil {

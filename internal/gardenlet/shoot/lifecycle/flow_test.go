@@ -1,13 +1,18 @@
 package lifecycle
 
 import (
+	"strings"
 	"testing"
+
+	"github.com/go-logr/logr"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/shoot/observed"
 	"gardener.cloud/gardener/internal/shoot/observed/observedtest"
 	"gardener.cloud/gardener/internal/stage/extension"
 	"gardener.cloud/gardener/internal/stage/usercredential"
+	"gardener.cloud/gardener/pkg/flow"
 	"gardener.cloud/gardener/test/golden"
 )
 
@@ -101,4 +106,58 @@ func TestFlows(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Text(t, "flows/forced-deletion.txt", f.String())
+}
+
+// Each task has what it reads when only the tasks are done that it comes after: what it reads of others is an error.
+func TestTasksHaveWhatTheyRead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes some seconds, as the fake of an API server is slow to apply")
+	}
+	logf.SetLogger(logr.Discard())
+	for name, test := range map[string]struct {
+		change func(*observed.State)
+		flow   func(*reconciler, *observed.State) (*flow.Flow, error)
+	}{
+		"creation": {workers, (*reconciler).reconcileFlow},
+		"creation with networks of the infrastructure": {func(o *observed.State) {
+			workers(o)
+			o.Shoot.Status.Networking = nil
+		}, (*reconciler).reconcileFlow},
+		"creation of a workerless shoot": {func(o *observed.State) {
+			o.Shoot.Spec.Provider.Workers, o.Extensions, o.Issuer = nil, nil, "https://keys.example.com"
+		}, (*reconciler).reconcileFlow},
+		"hibernation": {func(o *observed.State) {
+			workers(o)
+			o.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
+		}, (*reconciler).reconcileFlow},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, o := newLandscape(t), complete(test.change)
+			if err := l.garden.Create(t.Context(), o.Shoot.DeepCopy()); err != nil { // networks of the infrastructure are written into it
+				t.Fatal(err)
+			}
+			compose := func() *flow.Flow {
+				t.Helper()
+				f, err := test.flow(l.reconciler, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return f
+			}
+			if _, err := compose().Run(t.Context(), flow.Options{}); err != nil { // what is waited for exists
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(compose().String()) {
+				id, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+				alone, err := compose().UpTo(id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := alone.Run(t.Context(), flow.Options{}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
 }

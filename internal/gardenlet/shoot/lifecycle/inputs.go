@@ -98,11 +98,11 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 		SkipReadiness: k != kindDeletion && skipsReadiness(shoot),
 	}
 	source := values.Source{
-		State: o, Credentials: set, Infrastructure: &infrastructure.Result{}, Images: r.Images, GardenerVersion: r.Gardener.Version,
+		State: o, Credentials: set, Infrastructure: &infrastructure.Result{}, Images: r.Images, GardenerVersion: r.Gardener.Version, ETCD: r.ETCD,
 	}
 	early, afterNetworks := source, []string{infrastructureTask}
-	if o.NetworksKnown() {
-		early.Infrastructure, afterNetworks = &infrastructure.Result{}, nil
+	if !workers || k == kindDeletion || o.NetworksKnown() { // others have the task infrastructure
+		early.Infrastructure, afterNetworks = nil, nil
 	}
 	s := stages{
 		workers: workers, wakesUp: k == kindDeletion && (shoot.HibernationWanted() || shoot.Status.Hibernated),

@@ -207,7 +207,11 @@ func (r *reconciler) run(ctx context.Context, status *statusReporter, f *flow.Fl
 	r.running.Store(key, interrupt)
 	defer r.running.Delete(key)
 	begin := r.Clock.Now()
-	offer, stop := flow.Latest(func(p flow.Progress) { status.progress(ctx, p) })
+	var period time.Duration
+	if p := r.Config.ProgressReportPeriod; p != nil {
+		period = p.Duration
+	}
+	offer, stop := flow.LatestEvery(period, func(p flow.Progress) { status.progress(ctx, p) })
 	log := logf.FromContext(ctx)
 	timings := log
 	if status.operation == corev1beta1.LastOperationTypeReconcile {

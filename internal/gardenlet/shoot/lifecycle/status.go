@@ -17,6 +17,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/shoot/observed"
 	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/flow"
@@ -24,6 +25,9 @@ import (
 
 // reportTimeout is the end of a write of the status, also after the end of a run.
 const reportTimeout = 5 * time.Second
+
+// maxNote is the length of an event's note that the API server accepts.
+const maxNote = 1024
 
 // statusReporter writes the status of one Shoot in one pass. Conditions are written by the care controller.
 type statusReporter struct {
@@ -131,8 +135,9 @@ func (s *statusReporter) failed(ctx context.Context, err error) (final bool, rep
 	now := metav1.NewTime(s.clock.Now())
 	lastErrors := flow.LastErrors(err, now)
 	descriptions := make([]string, 0, len(lastErrors))
-	for _, last := range lastErrors {
-		descriptions = append(descriptions, last.Description)
+	for i := range lastErrors {
+		lastErrors[i].Description = kube.Shorten(lastErrors[i].Description, kube.MaxMessage)
+		descriptions = append(descriptions, lastErrors[i].Description)
 	}
 	state := corev1beta1.LastOperationStateError
 	begun := s.shoot.Status.DeepCopy()
@@ -157,7 +162,7 @@ func (s *statusReporter) failed(ctx context.Context, err error) (final bool, rep
 	if s.operation == corev1beta1.LastOperationTypeDelete {
 		reason, action = constants.EventDeleteError, constants.EventActionDelete
 	}
-	s.event(corev1.EventTypeWarning, reason, action, "%s", description)
+	s.event(corev1.EventTypeWarning, reason, action, "%s", kube.Shorten(description, maxNote))
 	return final, reported
 }
 
@@ -195,7 +200,7 @@ func (s *statusReporter) succeeded(ctx context.Context, o *observed.State) error
 }
 
 func (s *statusReporter) set(status *corev1beta1.ShootStatus, state corev1beta1.LastOperationState, progress int32, description string) {
-	last := corev1beta1.LastOperation{Type: s.operation, State: state, Progress: progress, Description: description}
+	last := corev1beta1.LastOperation{Type: s.operation, State: state, Progress: progress, Description: kube.Shorten(description, kube.MaxMessage)}
 	if before := status.LastOperation; before != nil {
 		last.LastUpdateTime = before.LastUpdateTime
 		// A success is written even if it was one before: its time says when the shoot was reconciled last.
