@@ -11,6 +11,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -50,7 +51,7 @@ func TestListsInShootsAreLimited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := care.Connector(scheme.Scheme, "test")(kubeconfig)
+	c, err := care.Connector(scheme.Scheme, "test", func(*rest.Config) {})(kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,14 +30,14 @@ const attackerNamespace = "shoot--attacker--evil"
 // extension in the garden. The shoot is the context of the first.
 func orders(shoot string) (labels, annotations map[string]string) {
 	return map[string]string{
-			"security.gardener.cloud/purpose": "workload-identity-token-requestor", "workloadidentity.security.gardener.cloud/provider": "local",
-			"resources.gardener.cloud/purpose": "token-requestor", "resources.gardener.cloud/class": "garden",
-		}, map[string]string{
-			"workloadidentity.security.gardener.cloud/namespace": "garden-victim", "workloadidentity.security.gardener.cloud/name": "victim",
-			"workloadidentity.security.gardener.cloud/context-object": shoot,
-			"serviceaccount.resources.gardener.cloud/name":            "extension-victim", "serviceaccount.resources.gardener.cloud/namespace": "kube-system",
-			"serviceaccount.resources.gardener.cloud/labels": `{"controllerregistration.core.gardener.cloud/name":"victim"}`,
-		}
+		"security.gardener.cloud/purpose": "workload-identity-token-requestor", "workloadidentity.security.gardener.cloud/provider": "local",
+		"resources.gardener.cloud/purpose": "token-requestor", "resources.gardener.cloud/class": "garden",
+	}, map[string]string{
+		"workloadidentity.security.gardener.cloud/namespace": "garden-victim", "workloadidentity.security.gardener.cloud/name": "victim",
+		"workloadidentity.security.gardener.cloud/context-object": shoot,
+		"serviceaccount.resources.gardener.cloud/name":            "extension-victim", "serviceaccount.resources.gardener.cloud/namespace": "kube-system",
+		"serviceaccount.resources.gardener.cloud/labels": `{"controllerregistration.core.gardener.cloud/name":"victim"}`,
+	}
 }
 
 // The seed acts on labels and annotations of Secrets. A member of a project writes them on own Secrets, which are copied there.

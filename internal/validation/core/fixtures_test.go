@@ -1,7 +1,6 @@
 package core_test
 
 import (
-
 	"gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/validation/core"
 	"gardener.cloud/gardener/test/builder"
