@@ -55,3 +55,10 @@ func TestNetworksOfTheInfrastructure(t *testing.T) {
 		t.Errorf("the Network is %+v", network.Spec)
 	}
 }
+
+// A shoot is deleted whose infrastructure has never reported the networks.
+func TestDeletionWithoutNetworksOfTheInfrastructure(t *testing.T) {
+	l, o := newLandscape(t), complete(workers)
+	o.Shoot.Status.Networking = nil
+	l.run(t, (*reconciler).deletionFlow, o, -1)
+}
