@@ -9,6 +9,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -315,6 +316,7 @@ func testShoot(t *testing.T, l *landscape) {
 	l.timed(t, "status is healthy", l.awaitStatus)
 	admin := l.shoot(t, key)
 	testInside(t, l, admin)
+	l.timed(t, "its spec has the range of its nodes", func(t *testing.T) { testNodeRange(t, l, key, admin) })
 	l.timed(t, "its credentials are rotated, and its nodes replaced", func(t *testing.T) { testRotation(t, l, key, admin) })
 	l.timed(t, "it is deleted without leftovers", func(t *testing.T) {
 		l.deleteShoot(t, key)
@@ -327,6 +329,34 @@ func testShoot(t *testing.T, l *landscape) {
 			t.Errorf("data on the machine of the seed is not as before (-before +after):\n%s", diff)
 		}
 	})
+}
+
+// testNodeRange expects that the addresses of nodes are in the range that the spec and the status have.
+func testNodeRange(t *testing.T, l *landscape, key client.ObjectKey, c cluster) {
+	shoot, nodes := &corev1beta1.Shoot{}, &corev1.NodeList{}
+	if err := errors.Join(l.client.Get(t.Context(), key, shoot), c.client.List(t.Context(), nodes)); err != nil {
+		t.Fatal(err)
+	}
+	if shoot.Spec.Networking.Nodes == nil || shoot.Status.Networking == nil {
+		t.Fatalf("networks are %+v, %+v", shoot.Spec.Networking, shoot.Status.Networking)
+	}
+	if diff := cmp.Diff([]string{*shoot.Spec.Networking.Nodes}, shoot.Status.Networking.Nodes); diff != "" {
+		t.Errorf("nodes (-spec +status):\n%s", diff)
+	}
+	prefix, err := netip.ParsePrefix(*shoot.Spec.Networking.Nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range nodes.Items {
+		for _, address := range node.Status.Addresses {
+			if address.Type != corev1.NodeInternalIP {
+				continue
+			}
+			if ip, err := netip.ParseAddr(address.Address); err != nil || !prefix.Contains(ip) {
+				t.Errorf("node %s has the address %s, which is not in %s (%v)", node.Name, address.Address, prefix, err)
+			}
+		}
+	}
 }
 
 // testRotation rotates the credentials of a shoot with nodes. They get new machines, and pods on them are reached through the new tunnel.

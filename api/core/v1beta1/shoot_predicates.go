@@ -12,6 +12,19 @@ func (s *Shoot) Workerless() bool { return s.Spec.Workerless() }
 // Workerless reports whether a shoot with this spec has no worker pools.
 func (s *ShootSpec) Workerless() bool { return len(s.Provider.Workers) == 0 }
 
+// WorkerZones returns the zones of all worker pools, each once.
+func (s *ShootSpec) WorkerZones() []string {
+	var zones []string
+	for i := range s.Provider.Workers {
+		for _, zone := range s.Provider.Workers[i].Zones {
+			if !slices.Contains(zones, zone) {
+				zones = append(zones, zone)
+			}
+		}
+	}
+	return zones
+}
+
 // HibernationWanted reports whether the spec asks for hibernation. status.hibernated says whether the shoot is hibernated now.
 func (s *Shoot) HibernationWanted() bool { return s.Spec.HibernationWanted() }
 

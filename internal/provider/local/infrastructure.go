@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,14 +18,24 @@ import (
 // infrastructures reconciles Infrastructures, which need no resources: machines are pods in the seed, in whose network they are.
 type infrastructures struct{}
 
-// Reconcile reports the network of nodes, which is that of the pods in the seed.
+// Reconcile reports the network of nodes, which is that of the pods in the seed. The Shoot of a new Infrastructure must not ask for another one.
+// That of an existing one has machines: its spec follows what is reported.
 func (infrastructures) Reconcile(_ context.Context, infrastructure *extensionsv1alpha1.Infrastructure, cluster *extension.Cluster) error {
 	if err := noConfig(infrastructure.Spec.ProviderConfig); err != nil {
 		return err
 	}
-	if cluster != nil && cluster.Seed != nil && cluster.Seed.Spec.Networks.Pods != "" {
-		infrastructure.Status.Networking = &extensionsv1alpha1.InfrastructureStatusNetworking{Nodes: []string{cluster.Seed.Spec.Networks.Pods}}
+	if cluster == nil || cluster.Seed == nil || cluster.Seed.Spec.Networks.Pods == "" {
+		return nil
 	}
+	pods := cluster.Seed.Spec.Networks.Pods
+	if cluster.Shoot != nil && cluster.Shoot.Spec.Networking != nil && infrastructure.Status.Networking == nil {
+		if nodes := cluster.Shoot.Spec.Networking.Nodes; nodes != nil && *nodes != pods {
+			err := field.Invalid(field.NewPath("spec", "networking", "nodes"), *nodes,
+				fmt.Sprintf("leave it out: machines are pods of the seed, whose network is %s", pods))
+			return errorcode.With(err, corev1beta1.ErrorConfigurationProblem)
+		}
+	}
+	infrastructure.Status.Networking = &extensionsv1alpha1.InfrastructureStatusNetworking{Nodes: []string{pods}}
 	return nil
 }
 

@@ -101,6 +101,18 @@ func TestDecide(t *testing.T) {
 			FailureTolerance: corev1beta1.FailureTolerance{Type: corev1beta1.FailureToleranceTypeZone},
 		}}
 	}
+	pinned := func(s *corev1beta1.Shoot) { s.Spec.ControlPlane = &corev1beta1.ControlPlane{Zones: []string{"a"}} }
+	inZones := func(zones ...string) func(*corev1beta1.Shoot) {
+		return func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers[0].Zones = zones }
+	}
+	enforcing := func(s *corev1beta1.Seed) {
+		s.Spec.Settings.ZoneSelection = &corev1beta1.SeedSettingZoneSelection{Mode: corev1beta1.ZoneSelectionModeEnforce}
+	}
+	stoppedBy := func(value string) func(*corev1beta1.Seed) {
+		return func(s *corev1beta1.Seed) {
+			s.Annotations = map[string]string{"shoot.gardener.cloud/emergency-stop-reconciliations": value}
+		}
+	}
 	restricted := func(s *corev1beta1.Shoot) {
 		s.Spec.AccessRestrictions = []corev1beta1.AccessRestrictionWithOptions{{AccessRestriction: corev1beta1.AccessRestriction{Name: "eu-access-only"}}}
 	}
@@ -252,6 +264,47 @@ func TestDecide(t *testing.T) {
 			seeds: []*corev1beta1.Seed{testSeed("a", func(s *corev1beta1.Seed) { s.Spec.Provider.Zones = []string{"a", "b"} })},
 			shoot: testShoot(zonal),
 			want:  "none of 1 seeds fits: 1 with less than three zones",
+		},
+		"the zones of the control plane": {
+			seeds: []*corev1beta1.Seed{testSeed("a", func(s *corev1beta1.Seed) { s.Spec.Provider.Zones = []string{"b", "c"} }), testSeed("b")},
+			shoot: testShoot(pinned),
+			want:  "b",
+		},
+		"zones of the control plane that no seed has": {
+			seeds: []*corev1beta1.Seed{testSeed("a", func(s *corev1beta1.Seed) { s.Spec.Provider.Zones = []string{"b", "c"} })},
+			shoot: testShoot(pinned),
+			want:  "none of 1 seeds fits: 1 without the zones in spec.controlPlane.zones",
+		},
+		"control planes in zones of the workers only": {
+			seeds: []*corev1beta1.Seed{testSeed("a", enforcing, func(s *corev1beta1.Seed) { s.Spec.Provider.Zones = []string{"c"} }), testSeed("b", enforcing)},
+			shoot: testShoot(inZones("a", "b")),
+			want:  "b",
+		},
+		"too few zones of the workers for zone tolerance": {
+			seeds: []*corev1beta1.Seed{testSeed("a", enforcing)},
+			shoot: testShoot(zonal, inZones("a", "b")),
+			want:  "none of 1 seeds fits: 1 with too few zones of the workers, where its control planes must be",
+		},
+		"zones of the workers are only preferred": {
+			seeds: []*corev1beta1.Seed{testSeed("a", enforcing, func(s *corev1beta1.Seed) {
+				s.Spec.Settings.ZoneSelection.Mode = corev1beta1.ZoneSelectionModePrefer
+			})},
+			shoot: testShoot(inZones("d")),
+			want:  "a",
+		},
+		"zones of the workers, but the control plane has its own": {
+			seeds: []*corev1beta1.Seed{testSeed("a", enforcing)},
+			shoot: testShoot(pinned, inZones("d")),
+			want:  "a",
+		},
+		"workers can be anywhere": {seeds: []*corev1beta1.Seed{testSeed("a", enforcing)}, want: "a"},
+		"an emergency stop": {
+			seeds: []*corev1beta1.Seed{testSeed("a", stoppedBy("true")), testSeed("b", stoppedBy("false"))},
+			want:  "b",
+		},
+		"only an emergency stop": {
+			seeds: []*corev1beta1.Seed{testSeed("a", stoppedBy("true"))},
+			want:  "none of 1 seeds fits: 1 with an emergency stop of the reconciliation of shoots",
 		},
 		"networks that overlap": {
 			seeds: []*corev1beta1.Seed{testSeed("a", func(s *corev1beta1.Seed) { s.Spec.Networks.Pods = "10.0.128.0/17" })},

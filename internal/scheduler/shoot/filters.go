@@ -15,6 +15,7 @@ const (
 	fits reason = iota
 	beingDeleted
 	invisible
+	stopped
 	notReconciled
 	gardenletNotReady
 	backupBucketsNotReady
@@ -25,6 +26,8 @@ const (
 	restrictionNotSupported
 	domainNotOffered
 	tooFewZones
+	zonesMissing
+	otherZones
 	noDefaultNetworks
 	networksOverlap
 	full
@@ -36,6 +39,7 @@ const (
 var texts = [reasons]string{
 	beingDeleted:            "being deleted",
 	invisible:               "hidden from the scheduler",
+	stopped:                 "with an emergency stop of the reconciliation of shoots",
 	notReconciled:           "not reconciled yet",
 	gardenletNotReady:       "without a ready gardenlet (GardenletReady)",
 	backupBucketsNotReady:   "without ready backup buckets (BackupBucketsReady)",
@@ -46,6 +50,8 @@ var texts = [reasons]string{
 	restrictionNotSupported: "not supporting the access restrictions of the shoot",
 	domainNotOffered:        "not offering the domain of the shoot (spec.dns.domain)",
 	tooFewZones:             "with less than three zones",
+	zonesMissing:            "without the zones in spec.controlPlane.zones",
+	otherZones:              "with too few zones of the workers, where its control planes must be",
 	noDefaultNetworks:       "without default networks for a shoot that leaves them open",
 	networksOverlap:         "with networks that overlap with those of the shoot",
 	full:                    "without room for another shoot",
@@ -72,8 +78,12 @@ func check(r *request, p *profile, s *seed, shoots int64) reason {
 		return restrictionNotSupported
 	case !domainOffered(r.domain, s.defaultDomains):
 		return domainNotOffered
-	case r.zonal && s.zones < zonesForZonalControlPlane:
+	case r.zonal && len(s.zones) < zonesForZonalControlPlane:
 		return tooFewZones
+	case !supported(r.pinnedZones, s.zones):
+		return zonesMissing
+	case !workerZonesSuffice(r, s):
+		return otherZones
 	case !networksComplete(r, s):
 		return noDefaultNetworks
 	case !disjoint(r, s):
@@ -113,6 +123,24 @@ func supported(required, offered []string) bool {
 		}
 	}
 	return true
+}
+
+// workerZonesSuffice reports whether a seed that takes control planes in zones of the workers only has enough of these. Workers without zones
+// can be anywhere, and a control plane that is pinned to zones is in these.
+func workerZonesSuffice(r *request, s *seed) bool {
+	if !s.enforcesZones || len(r.workerZones) == 0 || len(r.pinnedZones) > 0 {
+		return true
+	}
+	want, common := 1, 0
+	if r.zonal {
+		want = zonesForZonalControlPlane
+	}
+	for _, zone := range s.zones {
+		if slices.Contains(r.workerZones, zone) {
+			common++
+		}
+	}
+	return common >= want
 }
 
 // domainOffered reports whether the landscape can write records of a domain for a shoot on a seed with some default domains. A seed without any

@@ -21,7 +21,9 @@ type request struct {
 	providerType, region string
 	place                place // the parts of the region's name
 	testing              bool
-	zonal                bool // the control plane tolerates the failure of a zone
+	zonal                bool     // the control plane tolerates the failure of a zone
+	pinnedZones          []string // those that the control plane must be in
+	workerZones          []string
 	selection            selection
 	tolerations          []corev1beta1.Toleration
 	restrictions         []string
@@ -41,10 +43,12 @@ func newRequest(s *corev1beta1.Shoot) (*request, error) {
 		place:        newPlace(s.Spec.Region),
 		testing:      ptr.Deref(s.Spec.Purpose, "") == corev1beta1.ShootPurposeTesting,
 		tolerations:  s.Spec.Tolerations,
+		workerZones:  s.Spec.WorkerZones(),
 		domain:       dnsname.OfLandscape(s.Spec.DNS),
 	}
-	if c := s.Spec.ControlPlane; c != nil && c.HighAvailability != nil {
-		r.zonal = c.HighAvailability.FailureTolerance.Type == corev1beta1.FailureToleranceTypeZone
+	if c := s.Spec.ControlPlane; c != nil {
+		r.zonal = c.HighAvailability != nil && c.HighAvailability.FailureTolerance.Type == corev1beta1.FailureToleranceTypeZone
+		r.pinnedZones = c.Zones
 	}
 	for _, restriction := range s.Spec.AccessRestrictions {
 		r.restrictions = append(r.restrictions, restriction.Name)

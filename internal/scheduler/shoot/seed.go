@@ -25,7 +25,8 @@ type seed struct {
 	unusable             reason // fits if it is usable
 	providerType, region string
 	place                place // the parts of the region's name
-	zones                int
+	zones                []string
+	enforcesZones        bool // control planes are in zones of the workers only
 	labels               labels.Set
 	taints               []corev1beta1.SeedTaint
 	restrictions         []string
@@ -43,7 +44,7 @@ func newSeed(s *corev1beta1.Seed) *seed {
 		providerType: s.Spec.Provider.Type,
 		region:       s.Spec.Provider.Region,
 		place:        newPlace(s.Spec.Provider.Region),
-		zones:        len(s.Spec.Provider.Zones),
+		zones:        s.Spec.Provider.Zones,
 		labels:       s.Labels,
 		taints:       s.Spec.Taints,
 		networks:     prefixes(s.Spec.Networks.Nodes, &s.Spec.Networks.Pods, &s.Spec.Networks.Services),
@@ -51,6 +52,9 @@ func newSeed(s *corev1beta1.Seed) *seed {
 	}
 	for _, restriction := range s.Spec.AccessRestrictions {
 		out.restrictions = append(out.restrictions, restriction.Name)
+	}
+	if settings := s.Spec.Settings; settings != nil && settings.ZoneSelection != nil {
+		out.enforcesZones = settings.ZoneSelection.Mode == corev1beta1.ZoneSelectionModeEnforce
 	}
 	for _, domain := range s.Spec.DNS.Defaults {
 		out.defaultDomains = append(out.defaultDomains, domain.Domain)
@@ -72,6 +76,8 @@ func usability(s *corev1beta1.Seed) reason {
 		return beingDeleted
 	case settings != nil && settings.Scheduling != nil && !settings.Scheduling.Visible:
 		return invisible
+	case s.ShootReconciliationsStopped():
+		return stopped
 	case s.Status.LastOperation == nil:
 		return notReconciled
 	}

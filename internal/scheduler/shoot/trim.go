@@ -64,7 +64,7 @@ func trimShoot(s *corev1beta1.Shoot) *corev1beta1.Shoot {
 	}
 	out.Spec.Provider.Type = s.Spec.Provider.Type
 	for _, w := range s.Spec.Provider.Workers {
-		out.Spec.Provider.Workers = append(out.Spec.Provider.Workers, corev1beta1.Worker{Name: w.Name, ControlPlane: w.ControlPlane})
+		out.Spec.Provider.Workers = append(out.Spec.Provider.Workers, corev1beta1.Worker{Name: w.Name, ControlPlane: w.ControlPlane, Zones: w.Zones})
 	}
 	out.Status.LastOperation = s.Status.LastOperation
 	return out
@@ -73,6 +73,9 @@ func trimShoot(s *corev1beta1.Shoot) *corev1beta1.Shoot {
 func trimSeed(s *corev1beta1.Seed) *corev1beta1.Seed {
 	out := &corev1beta1.Seed{ObjectMeta: identity(s.ObjectMeta)}
 	out.Labels = s.Labels
+	if stop, ok := s.Annotations[constants.EmergencyStopShootReconciliations]; ok {
+		out.Annotations = map[string]string{constants.EmergencyStopShootReconciliations: stop}
+	}
 	out.Spec = corev1beta1.SeedSpec{
 		Networks: s.Spec.Networks, Taints: s.Spec.Taints, Settings: s.Spec.Settings, AccessRestrictions: s.Spec.AccessRestrictions,
 		Provider: corev1beta1.SeedProvider{Type: s.Spec.Provider.Type, Region: s.Spec.Provider.Region, Zones: s.Spec.Provider.Zones},

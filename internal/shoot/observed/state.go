@@ -22,6 +22,7 @@ import (
 	"gardener.cloud/gardener/internal/stage/dns"
 	"gardener.cloud/gardener/internal/stage/extension"
 	"gardener.cloud/gardener/internal/stage/usercredential"
+	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/maintenance"
 )
 
@@ -171,14 +172,25 @@ func (s *State) Spread() []string {
 	return nil
 }
 
-// ControlPlaneZones returns the zones of a control plane. Zones that its namespace has stay; more are added if it is to survive the loss of
-// a zone.
-func ControlPlaneZones(namespace *corev1.Namespace, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) []string {
+// ControlPlaneZones returns the zones of a control plane. Zones that its namespace has stay, as volumes are there. Others are added until there is
+// one, or there are three if it is to survive the loss of a zone: those of spec.controlPlane.zones, or else zones of the seed, which shoots are
+// spread over. Depending on the seed's setting zoneSelection, zones of the workers come first, or are the only ones; it is an error if there
+// are too few of them.
+func ControlPlaneZones(namespace *corev1.Namespace, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) ([]string, error) {
 	var zones []string
-	for zone := range strings.SplitSeq(namespace.Annotations[resourcesv1alpha1.HighAvailabilityConfigZones], ",") {
-		if zone != "" {
+	add := func(zone string) {
+		if zone != "" && !slices.Contains(zones, zone) {
 			zones = append(zones, zone)
 		}
+	}
+	for zone := range strings.SplitSeq(namespace.Annotations[resourcesv1alpha1.HighAvailabilityConfigZones], ",") {
+		add(zone)
+	}
+	if c := shoot.Spec.ControlPlane; c != nil && len(c.Zones) > 0 {
+		for _, zone := range c.Zones {
+			add(zone)
+		}
+		return zones, nil
 	}
 	want := 1
 	if controlplanenamespace.FailureTolerance(shoot) == corev1beta1.FailureToleranceTypeZone {
@@ -189,12 +201,31 @@ func ControlPlaneZones(namespace *corev1.Namespace, shoot *corev1beta1.Shoot, se
 		start := int(shard.Of(shoot.UID, uint64(len(all)))) //nolint:gosec // less than the number of zones
 		all = slices.Concat(all[start:], all[:start])
 	}
+	ofWorkers := shoot.Spec.WorkerZones()
+	isOfWorkers := func(zone string) bool { return slices.Contains(ofWorkers, zone) }
+	enforced := false
+	if len(ofWorkers) > 0 && seed.Spec.Settings != nil && seed.Spec.Settings.ZoneSelection != nil {
+		enforced = seed.Spec.Settings.ZoneSelection.Mode == corev1beta1.ZoneSelectionModeEnforce
+		slices.SortStableFunc(all, func(a, b string) int {
+			switch inA, inB := isOfWorkers(a), isOfWorkers(b); {
+			case inA && !inB:
+				return -1
+			case inB && !inA:
+				return 1
+			}
+			return 0
+		})
+	}
 	for _, zone := range all {
-		if len(zones) < want && !slices.Contains(zones, zone) {
-			zones = append(zones, zone)
+		if len(zones) < want && (!enforced || isOfWorkers(zone)) {
+			add(zone)
 		}
 	}
-	return zones
+	if enforced && len(zones) < want {
+		err := fmt.Errorf("spec.provider.workers[].zones: seed %q has %d of these zones, and the control plane needs %d of them", seed.Name, len(zones), want)
+		return zones, errorcode.With(err, corev1beta1.ErrorConfigurationProblem)
+	}
+	return zones, nil
 }
 
 // MaintenanceWindow returns the maintenance time window of a shoot at a time: the current one, or the last one.
@@ -276,9 +307,17 @@ func (s *State) KubernetesServiceIP() (net.IP, error) {
 	return ip, nil
 }
 
-// Networks returns the ranges of the shoot. They are those of the status, as an infrastructure may have chosen some.
-func (s *State) Networks() corev1beta1.NetworkingStatus {
-	return ptr.Deref(s.Shoot.Status.Networking, corev1beta1.NetworkingStatus{})
+// NetworksKnown reports whether the ranges of nodes, pods and Services are known before the infrastructure is reconciled, one of each for every
+// IP family. Otherwise the control plane and the configuration of nodes come after it.
+func (s *State) NetworksKnown() bool {
+	n, families := s.Shoot.Status.Networking, 1
+	if n == nil {
+		return false
+	}
+	if spec := s.Shoot.Spec.Networking; spec != nil {
+		families = max(families, len(spec.IPFamilies))
+	}
+	return min(len(n.Nodes), len(n.Pods), len(n.Services)) >= families
 }
 
 // NetworkingStatus returns the networking status of a shoot: the ranges of its spec, but for those that the infrastructure has chosen,

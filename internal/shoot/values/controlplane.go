@@ -64,10 +64,14 @@ func (s Source) KubeControllerManager(replicas int32) (kubecontrollermanager.Val
 	if err != nil {
 		return kubecontrollermanager.Values{}, err
 	}
+	networks, err := s.networks()
+	if err != nil {
+		return kubecontrollermanager.Values{}, err
+	}
 	return kubecontrollermanager.Values{
 		Namespace: s.Namespace, Image: image, Replicas: replicas, Spread: s.Spread(), Workerless: s.Shoot.Workerless(),
 		Config: s.Shoot.Spec.Kubernetes.KubeControllerManager, ClusterName: s.Namespace,
-		PodNetworks: s.Networks().Pods, ServiceNetworks: s.Networks().Services,
+		PodNetworks: networks.Pods, ServiceNetworks: networks.Services,
 		Secrets: kubecontrollermanager.Secrets{
 			GenericKubeconfig: set.Name(constants.SecretNameGenericTokenKubeconfig), Server: set.Name(credentials.KubeControllerManager),
 			CA: set.BundleName(constants.SecretNameCACluster), ClientCA: set.Name(constants.SecretNameCAClient),
@@ -97,11 +101,15 @@ func (s Source) System(served []*metav1.APIResourceList) (shootsystem.Values, er
 	if err != nil {
 		return shootsystem.Values{}, err
 	}
+	networks, err := s.networks()
+	if err != nil {
+		return shootsystem.Values{}, err
+	}
 	v := shootsystem.Values{
 		Resources: served, Workerless: shoot.Workerless(), ClusterIdentity: s.Identity, EncryptedResources: encryption.Resources,
 		Info: shootsystem.Info{
 			ProjectName: s.Project, ShootName: shoot.Name, Provider: shoot.Spec.Provider.Type, Region: shoot.Spec.Region, KubernetesVersion: s.version(),
-			PodNetworks: s.Networks().Pods, ServiceNetworks: s.Networks().Services, NodeNetworks: s.Networks().Nodes,
+			PodNetworks: networks.Pods, ServiceNetworks: networks.Services, NodeNetworks: networks.Nodes,
 		},
 	}
 	if shoot.Spec.DNS != nil {

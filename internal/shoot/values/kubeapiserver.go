@@ -23,7 +23,10 @@ import (
 
 // KubeAPIServer returns the values of the kube-apiserver with a number of pods. The files are those to which its configuration refers.
 func (s Source) KubeAPIServer(replicas int32, files kubeapiserver.Files) (kubeapiserver.Values, error) {
-	shoot := s.Shoot
+	shoot, err := s.shoot()
+	if err != nil {
+		return kubeapiserver.Values{}, err
+	}
 	image, set, err := s.imageAndCredentials(kubeapiserver.Name)
 	if err != nil {
 		return kubeapiserver.Values{}, err
@@ -34,7 +37,7 @@ func (s Source) KubeAPIServer(replicas int32, files kubeapiserver.Files) (kubeap
 	}
 	v := kubeapiserver.Values{
 		Namespace: s.Namespace, Image: image, Version: s.version(), Replicas: replicas, Spread: s.Spread(), Workerless: shoot.Workerless(),
-		Config: shoot.Spec.Kubernetes.KubeAPIServer, ServiceNetworks: s.Networks().Services, Issuer: s.DefaultIssuer(),
+		Config: shoot.Spec.Kubernetes.KubeAPIServer, ServiceNetworks: ptr.Deref(shoot.Status.Networking, corev1beta1.NetworkingStatus{}).Services, Issuer: s.DefaultIssuer(),
 		Secrets: kubeapiserver.Secrets{
 			ClientCA: set.BundleName(constants.SecretNameCAClient), EtcdCA: set.BundleName(constants.SecretNameCAETCD),
 			FrontProxyCA: set.BundleName(constants.SecretNameCAFrontProxy), KubeletCA: set.BundleName(constants.SecretNameCAKubelet),

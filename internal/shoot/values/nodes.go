@@ -27,7 +27,10 @@ import (
 
 // OperatingSystemConfigs returns the values of the OperatingSystemConfigs of all worker pools.
 func (s Source) OperatingSystemConfigs() (operatingsystemconfig.Values, error) {
-	shoot := s.Shoot
+	shoot, err := s.shoot()
+	if err != nil {
+		return operatingsystemconfig.Values{}, err
+	}
 	agent, set, err := s.gardenerImageAndCredentials()
 	if err != nil {
 		return operatingsystemconfig.Values{}, err

@@ -79,8 +79,12 @@ func (s Source) APIServerProxy() (apiserverproxy.Values, error) {
 	if err != nil {
 		return apiserverproxy.Values{}, err
 	}
+	shoot, err := s.shoot()
+	if err != nil {
+		return apiserverproxy.Values{}, err
+	}
 	certificate, key := keyPair(set, credentials.APIServerProxy)
-	networks, err := systemcomponent.NetworksOf(s.Shoot)
+	networks, err := systemcomponent.NetworksOf(shoot)
 	if err != nil {
 		return apiserverproxy.Values{}, err
 	}
@@ -91,10 +95,9 @@ func (s Source) APIServerProxy() (apiserverproxy.Values, error) {
 	}, nil
 }
 
-// allNetworks returns the ranges of nodes, pods and Services. In the first run, the infrastructure has chosen some that the status does
-// not have yet.
+// allNetworks returns the ranges of nodes, pods and Services.
 func (s Source) allNetworks() ([]string, error) {
-	n, err := s.Infrastructure.Networks(s.Shoot.Status.Networking)
+	n, err := s.networks()
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +108,11 @@ func (s Source) allNetworks() ([]string, error) {
 
 // CoreDNS returns the values of CoreDNS.
 func (s Source) CoreDNS() (coredns.Values, error) {
-	v, err := coredns.For(s.Shoot)
+	shoot, err := s.shoot()
+	if err != nil {
+		return coredns.Values{}, err
+	}
+	v, err := coredns.For(shoot)
 	if err != nil {
 		return v, err
 	}
@@ -129,7 +136,11 @@ func (s Source) MetricsServer() (metricsserver.Values, error) {
 
 // NodeLocalDNS returns the values of the node-local-dns.
 func (s Source) NodeLocalDNS() (nodelocaldns.Values, error) {
-	v, err := nodelocaldns.For(s.Shoot)
+	shoot, err := s.shoot()
+	if err != nil {
+		return nodelocaldns.Values{}, err
+	}
+	v, err := nodelocaldns.For(shoot)
 	if err != nil {
 		return v, err
 	}
@@ -146,7 +157,11 @@ func (s Source) KubeProxy(nodes []corev1.Node) (kubeproxy.Values, error) {
 	if err != nil {
 		return kubeproxy.Values{}, err
 	}
-	v, err := kubeproxy.For(s.Shoot, nodes, func(version string) (string, error) {
+	shoot, err := s.shoot()
+	if err != nil {
+		return kubeproxy.Values{}, err
+	}
+	v, err := kubeproxy.For(shoot, nodes, func(version string) (string, error) {
 		image, err := s.Images.Find("kube-proxy", imagevector.Query{TargetVersion: version})
 		return image.String(), err
 	})

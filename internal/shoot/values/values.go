@@ -2,7 +2,10 @@
 package values
 
 import (
+	"k8s.io/utils/ptr"
+
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/component/controlplanenamespace"
 	"gardener.cloud/gardener/internal/shoot/observed"
@@ -16,7 +19,8 @@ type Source struct {
 	*observed.State
 	// Credentials are complete when the task credentials is done, those of etcd when credentials-etcd is.
 	Credentials *credentials.Set
-	// Infrastructure is complete when the task infrastructure is done.
+	// Infrastructure is complete when the task infrastructure is done. It is nil for components that do not come after it: their networks
+	// are known before.
 	Infrastructure *infrastructure.Result
 	// Images are those of all components, and GardenerVersion the tag of the image with all processes of Gardener.
 	Images          imagevector.Vector
@@ -46,6 +50,23 @@ func (s Source) image(name string) (string, error) {
 func (s Source) gardenerImage() (string, error) {
 	image, err := s.Images.Find("gardener", imagevector.Query{})
 	return image.WithDefaultTag(s.GardenerVersion).String(), err
+}
+
+// shoot is the Shoot with the networks that the infrastructure has chosen.
+func (s Source) shoot() (*corev1beta1.Shoot, error) {
+	if s.Infrastructure == nil {
+		return s.Shoot, nil
+	}
+	return s.Infrastructure.Shoot(s.Shoot)
+}
+
+// networks are the ranges of the shoot.
+func (s Source) networks() (corev1beta1.NetworkingStatus, error) {
+	shoot, err := s.shoot()
+	if err != nil {
+		return corev1beta1.NetworkingStatus{}, err
+	}
+	return ptr.Deref(shoot.Status.Networking, corev1beta1.NetworkingStatus{}), nil
 }
 
 func (s Source) version() string { return s.Shoot.Spec.Kubernetes.Version }

@@ -25,6 +25,7 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/stage"
+	"gardener.cloud/gardener/internal/stage/dns"
 	"gardener.cloud/gardener/internal/stage/extension"
 	"gardener.cloud/gardener/pkg/flow"
 )
@@ -69,9 +70,7 @@ func Tasks(in Inputs, others []flow.Task) []flow.Task {
 		tasks = append(tasks, in.extensions(corev1beta1.AfterKubeAPIServer, "kube-apiserver-gone")...)
 	}
 	after := last()
-	for _, name := range []string{extensionsv1alpha1.DNSRecordExternalName, extensionsv1alpha1.DNSRecordInternalName} {
-		tasks = append(tasks, in.extension("dnsrecord-"+name, "Deleting the "+name+" DNSRecord", in.Run.DNSRecord(name), after...))
-	}
+	tasks = append(tasks, dns.Deletion(in.Run, after...)...)
 	tasks = append(tasks, in.backupEntry(last()...))
 	if in.HasNamespace {
 		tasks = append(tasks, in.namespace(last()...))

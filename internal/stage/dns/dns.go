@@ -49,6 +49,8 @@ type Inputs struct {
 	Hosts []string
 	// Internal and External are the domains. Nil means that there is none.
 	Internal, External *Domain
+	// InternalRequested and ExternalRequested are whether a record is reconciled even if nothing has changed.
+	InternalRequested, ExternalRequested bool
 	// TTL is how many seconds records are valid. Nil leaves it to the extension.
 	TTL *int64
 }
@@ -57,18 +59,36 @@ type Inputs struct {
 func Tasks(in Inputs) []flow.Task {
 	var tasks []flow.Task
 	if in.External.Managed() {
-		tasks = append(tasks, in.record(extensionsv1alpha1.DNSRecordExternalName, in.External))
+		tasks = append(tasks, in.record(extensionsv1alpha1.DNSRecordExternalName, in.External, in.ExternalRequested))
 	}
 	if in.Internal.Managed() {
-		tasks = append(tasks, in.record(extensionsv1alpha1.DNSRecordInternalName, in.Internal))
+		tasks = append(tasks, in.record(extensionsv1alpha1.DNSRecordInternalName, in.Internal, in.InternalRequested))
 	}
-	return append(tasks, flow.Do("exposure", "Exposing kube-apiserver through the gateway", func(ctx context.Context) error {
-		return in.Run.Apply(ctx, exposure.Objects(exposure.ForAPIServer(in.Run.Namespace, in.Hosts...))...)
-	}, "namespace"))
+	return append(tasks, Exposure(in))
 }
 
-// record returns the task for a DNSRecord with the name of the kube-apiserver in a domain.
-func (in Inputs) record(name string, d *Domain) flow.Task {
+// Exposure returns the task that routes connections from the gateway to the kube-apiserver.
+func Exposure(in Inputs) flow.Task {
+	return flow.Do("exposure", "Exposing kube-apiserver through the gateway", func(ctx context.Context) error {
+		return in.Run.Apply(ctx, exposure.Objects(exposure.ForAPIServer(in.Run.Namespace, in.Hosts...))...)
+	}, "namespace")
+}
+
+// Deletion returns the tasks that delete the DNSRecords of a kube-apiserver that does not run, also those of domains that the cluster no longer
+// has. They come after other tasks.
+func Deletion(run *stage.Run, after ...string) []flow.Task {
+	var tasks []flow.Task
+	for _, name := range []string{extensionsv1alpha1.DNSRecordExternalName, extensionsv1alpha1.DNSRecordInternalName} {
+		tasks = append(tasks, flow.Await(stage.ExtensionTimeout, "dnsrecord-"+name+"-gone", "Deleting the "+name+" DNSRecord", func(ctx context.Context) error {
+			return run.DeleteExtension(ctx, run.DNSRecord(name))
+		}, after...))
+	}
+	return tasks
+}
+
+// record returns the task for a DNSRecord with the name of the kube-apiserver in a domain. A record that has not changed needs no request to the
+// provider, unless it was requested.
+func (in Inputs) record(name string, d *Domain, requested bool) flow.Task {
 	return flow.Await(stage.ExtensionTimeout, "dnsrecord-"+name, "Waiting until "+name+" DNSRecord is ready", func(ctx context.Context) error {
 		address, err := gatewayAddress(ctx, in.Run.SeedAPI)
 		if err != nil {
@@ -82,7 +102,7 @@ func (in Inputs) record(name string, d *Domain) flow.Task {
 			return err
 		}
 		values := in.Run.ExtensionValues()
-		values.Always = false // a record that has not changed needs no request to the provider
+		values.Always = requested
 		record := in.Run.DNSRecord(name)
 		if err := extensionobject.Apply(ctx, values, record, func(record *extensionsv1alpha1.DNSRecord) {
 			record.Spec.Type, record.Spec.Zone = d.Provider, d.Zone

@@ -6,16 +6,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/internal/stage/credentials"
 	"gardener.cloud/gardener/pkg/flow"
@@ -30,6 +32,10 @@ type Inputs struct {
 	Run *stage.Run
 	// Shoot has the configuration, and the networks of which the infrastructure may choose some.
 	Shoot *corev1beta1.Shoot
+	// WriteCluster writes the Cluster resource with a Shoot.
+	WriteCluster func(context.Context, *corev1beta1.Shoot) error
+	// Requested is whether the Infrastructure is reconciled even if nothing has changed.
+	Requested bool
 	// Credentials have the SSH key. They are read after the task credentials.
 	Credentials *credentials.Set
 	// Hibernated is whether the Infrastructure is all that the cluster has.
@@ -55,31 +61,54 @@ func (r *Result) ProviderStatus() (*runtime.RawExtension, error) {
 	return r.Infrastructure.Status.ProviderStatus, nil
 }
 
-// Networks returns the networks of a Shoot's status with those that the infrastructure has chosen, which replace these.
-func (r *Result) Networks(status *corev1beta1.NetworkingStatus) (*corev1beta1.NetworkingStatus, error) {
+// Shoot returns a Shoot with the networks that are used, in its spec and its status: those that the infrastructure reports, else those of
+// the spec.
+func (r *Result) Shoot(shoot *corev1beta1.Shoot) (*corev1beta1.Shoot, error) {
 	if r.Infrastructure == nil {
 		return nil, errNotReconciled
 	}
-	n := &corev1beta1.NetworkingStatus{}
-	if status != nil {
-		n = status.DeepCopy()
+	reported := chosen(r.Infrastructure)
+	shoot = shoot.DeepCopy()
+	if shoot.Spec.Networking == nil {
+		shoot.Spec.Networking = &corev1beta1.Networking{}
 	}
-	chosen := r.Infrastructure.Status
-	if cidr := chosen.NodesCIDR; cidr != nil {
-		n.Nodes = []string{*cidr}
+	if shoot.Status.Networking == nil {
+		shoot.Status.Networking = &corev1beta1.NetworkingStatus{}
 	}
-	if from := chosen.Networking; from != nil {
-		for _, list := range []struct {
-			to   *[]string
-			from []string
-		}{{&n.Nodes, from.Nodes}, {&n.Pods, from.Pods}, {&n.Services, from.Services}} {
-			if len(list.from) > 0 {
-				*list.to = list.from
-			}
+	spec, status := shoot.Spec.Networking, shoot.Status.Networking
+	if len(reported.Nodes) > 0 {
+		spec.Nodes = &reported.Nodes[0] // the others have no place in the spec
+	}
+	// These cannot change once they are set, and the spec has one of each.
+	if spec.Pods == nil && len(reported.Pods) > 0 {
+		spec.Pods = &reported.Pods[0]
+	}
+	if spec.Services == nil && len(reported.Services) > 0 {
+		spec.Services = &reported.Services[0]
+	}
+	for _, network := range []struct {
+		to       *[]string
+		reported []string
+		desired  *string
+	}{{&status.Nodes, reported.Nodes, spec.Nodes}, {&status.Pods, reported.Pods, spec.Pods}, {&status.Services, reported.Services, spec.Services}} {
+		switch {
+		case len(network.reported) > 0:
+			*network.to = network.reported
+		case network.desired != nil && !slices.Contains(*network.to, *network.desired):
+			*network.to = []string{*network.desired}
 		}
 	}
-	n.EgressCIDRs = chosen.EgressCIDRs
-	return n, nil
+	status.EgressCIDRs = r.Infrastructure.Status.EgressCIDRs
+	return shoot, nil
+}
+
+// chosen returns the networks that an infrastructure reports.
+func chosen(infrastructure *extensionsv1alpha1.Infrastructure) extensionsv1alpha1.InfrastructureStatusNetworking {
+	reported := ptr.Deref(infrastructure.Status.Networking.DeepCopy(), extensionsv1alpha1.InfrastructureStatusNetworking{})
+	if cidr := infrastructure.Status.NodesCIDR; cidr != nil && len(reported.Nodes) == 0 {
+		reported.Nodes = []string{*cidr}
+	}
+	return reported
 }
 
 // Tasks returns the tasks of the stage.
@@ -93,7 +122,7 @@ func Tasks(in Inputs) []flow.Task {
 	}
 	return append(tasks,
 		flow.Await(stage.ExtensionTimeout, ControlPlaneTask, "Waiting until ControlPlane is ready", in.reconcileControlPlane, "infrastructure", "resource-manager-ready"),
-		flow.Await(stage.ExtensionTimeout, "network", "Waiting until Network is ready", in.reconcileNetwork, "resource-manager-ready"),
+		flow.Await(stage.ExtensionTimeout, "network", "Waiting until Network is ready", in.reconcileNetwork, "infrastructure", "resource-manager-ready"),
 	)
 }
 
@@ -104,13 +133,20 @@ func WakeUp(in Inputs) flow.Task {
 		"cluster", "credentials", "resource-manager-ready").IfPresent("cloudprovider", "cloudprovider-token")
 }
 
+// reconcileInfrastructure reconciles the Infrastructure if it was requested, something has changed, or it is not ready: each time may take many
+// requests to an infrastructure, which limits them.
 func (in Inputs) reconcileInfrastructure(ctx context.Context) error {
 	set, err := in.Credentials.All()
 	if err != nil {
 		return err
 	}
 	obj, provider := in.Run.Infrastructure(), in.Shoot.Spec.Provider
-	if err := stage.ExtendAndAwait(ctx, in.Run, obj, func(obj *extensionsv1alpha1.Infrastructure) {
+	values := in.Run.ExtensionValues()
+	if err := in.Run.SeedAPI.Get(ctx, client.ObjectKeyFromObject(obj), obj); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read Infrastructure %q: %w", obj.Name, err)
+	}
+	values.Always = in.Requested || asksForOtherNodes(in.Shoot, obj)
+	if err := extensionobject.Apply(ctx, values, obj, func(obj *extensionsv1alpha1.Infrastructure) {
 		obj.Spec.DefaultSpec = stage.DefaultSpec(obj.Spec.Class, provider.Type, provider.InfrastructureConfig)
 		obj.Spec.Region, obj.Spec.SecretRef = in.Shoot.Spec.Region, in.Run.CloudProvider()
 		if key := set.Current(constants.SecretNameSSHKeyPair); key != nil {
@@ -119,30 +155,65 @@ func (in Inputs) reconcileInfrastructure(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	networks, err := (&Result{obj}).Networks(in.Shoot.Status.Networking)
+	if err := extensionobject.Await(ctx, values, obj); err != nil {
+		return err
+	}
+	used, err := (&Result{obj}).Shoot(in.Shoot)
 	if err != nil {
 		return err
 	}
-	if err := in.publishNetworks(ctx, networks); err != nil {
+	if err := in.publishNetworks(ctx, used); err != nil {
 		return err
 	}
 	in.Result.Infrastructure = obj
 	return nil
 }
 
-// publishNetworks writes the networks that the infrastructure has chosen into the status of the Shoot.
-func (in Inputs) publishNetworks(ctx context.Context, networks *corev1beta1.NetworkingStatus) error {
-	before := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: in.Shoot.Namespace, Name: in.Shoot.Name}}
-	before.Status.Networking = in.Shoot.Status.Networking
-	after := before.DeepCopy()
-	after.Status.Networking = networks
-	if apiequality.Semantic.DeepEqual(before.Status, after.Status) {
+// asksForOtherNodes reports whether the spec has another range of nodes than the Infrastructure reports, which has to refuse or provide it. The
+// extension reads the range in the Cluster resource, so that its change does not change the Infrastructure.
+func asksForOtherNodes(shoot *corev1beta1.Shoot, infrastructure *extensionsv1alpha1.Infrastructure) bool {
+	reported := chosen(infrastructure).Nodes
+	networking := shoot.Spec.Networking
+	return len(reported) > 0 && networking != nil && networking.Nodes != nil && !slices.Contains(reported, *networking.Nodes)
+}
+
+// publishNetworks writes the networks that are used into the Shoot and its Cluster resource, where extensions and their webhooks read them.
+func (in Inputs) publishNetworks(ctx context.Context, used *corev1beta1.Shoot) error {
+	if apiequality.Semantic.DeepEqual(in.Shoot.Spec.Networking, used.Spec.Networking) &&
+		apiequality.Semantic.DeepEqual(in.Shoot.Status.Networking, used.Status.Networking) {
 		return nil
 	}
-	if err := in.Run.GardenCache.Status().Patch(ctx, after, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("write networks of the infrastructure into the status: %w", err)
+	if err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return in.writeNetworks(ctx, used) }); err != nil {
+		return fmt.Errorf("write networks of the infrastructure into the Shoot: %w", err)
 	}
-	return nil
+	return in.WriteCluster(ctx, used)
+}
+
+// writeNetworks writes networks into the Shoot in the garden. The new generation of the spec is observed, if it has no other change and this run
+// can do everything: the certificate of the kube-apiserver has an address of Services and was generated before, so that it takes another run if
+// the infrastructure has chosen these.
+func (in Inputs) writeNetworks(ctx context.Context, used *corev1beta1.Shoot) error {
+	shoot := &corev1beta1.Shoot{}
+	if err := in.Run.GardenAPI.Get(ctx, client.ObjectKeyFromObject(in.Shoot), shoot); err != nil {
+		return err
+	}
+	observed := shoot.Generation == in.Shoot.Status.ObservedGeneration && in.Shoot.Spec.Networking != nil && in.Shoot.Spec.Networking.Services != nil
+	if before := shoot.DeepCopy(); !apiequality.Semantic.DeepEqual(in.Shoot.Spec.Networking, used.Spec.Networking) {
+		if shoot.Spec.Networking == nil {
+			shoot.Spec.Networking = &corev1beta1.Networking{}
+		}
+		to, from := shoot.Spec.Networking, used.Spec.Networking
+		to.Nodes, to.Pods, to.Services = from.Nodes, from.Pods, from.Services
+		if err := in.Run.GardenCache.Patch(ctx, shoot, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return err
+		}
+	}
+	before := shoot.DeepCopy()
+	shoot.Status.Networking = used.Status.Networking
+	if observed {
+		shoot.Status.ObservedGeneration = shoot.Generation
+	}
+	return in.Run.GardenCache.Status().Patch(ctx, shoot, client.MergeFrom(before))
 }
 
 func (in Inputs) reconcileControlPlane(ctx context.Context) error {
@@ -170,7 +241,11 @@ func (in Inputs) wakeControlPlane(ctx context.Context) error {
 }
 
 func (in Inputs) reconcileNetwork(ctx context.Context) error {
-	networking := in.Shoot.Spec.Networking
+	shoot, err := in.Result.Shoot(in.Shoot)
+	if err != nil {
+		return err
+	}
+	networking := shoot.Spec.Networking
 	return stage.Extend(ctx, in.Run, in.Run.Network(), func(obj *extensionsv1alpha1.Network) {
 		obj.Spec.DefaultSpec = stage.DefaultSpec(obj.Spec.Class, ptr.Deref(networking.Type, ""), networking.ProviderConfig)
 		obj.Spec.PodCIDR, obj.Spec.ServiceCIDR = ptr.Deref(networking.Pods, ""), ptr.Deref(networking.Services, "")

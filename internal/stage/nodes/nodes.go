@@ -29,6 +29,8 @@ const networkResource = "shoot-core-network"
 // Inputs are what the tasks read. All functions are called when the task credentials is done; those that say so, later.
 type Inputs struct {
 	Run *stage.Run
+	// IfPresent are tasks that OperatingSystemConfigs come after, if the flow has them.
+	IfPresent []string
 	// OperatingSystemConfigs returns the values of all worker pools.
 	OperatingSystemConfigs func() (operatingsystemconfig.Values, error)
 	// Worker returns what sets the spec of the Worker, given the pools with their OperatingSystemConfigs. It is called when the task
@@ -92,7 +94,7 @@ func Tasks(in Inputs) []flow.Task {
 		flow.Do("vpn-seed-server", "Deploying vpn-seed-server", DeployTunnelServer(in, in.Replicas), "credentials"),
 		flow.Await(stage.ExtensionTimeout, "operating-system-configs", "Waiting until OperatingSystemConfigs are ready", func(ctx context.Context) error {
 			return in.reconcileSystemConfigs(ctx, pools)
-		}, "credentials", "cluster"),
+		}, "credentials", "cluster").IfPresent(in.IfPresent...),
 		agents,
 		worker,
 		flow.Do("system-components", "Deploying system components", in.deploySystemComponents, "infrastructure"),

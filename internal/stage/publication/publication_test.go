@@ -93,7 +93,10 @@ func TestPublishCredentials(t *testing.T) {
 				if bundle.Data["ca.crt"] != string(all.Bundle("ca")) || bundle.OwnerReferences[0].Name != stagetest.Name {
 					t.Errorf("the CA bundle has another content or owner: %v", bundle)
 				}
-				labels := map[string]string{"gardener.cloud/role": "ca-cluster", "shoot.gardener.cloud/name": "crazy-botany", "shoot.gardener.cloud/uid": "1"}
+				labels := map[string]string{
+					"gardener.cloud/role": "ca-cluster", "shoot.gardener.cloud/name": "crazy-botany", "shoot.gardener.cloud/uid": "1",
+					"gardener.cloud/update-restriction": "true", "discovery.gardener.cloud/public": "shoot-ca",
+				}
 				if diff := cmp.Diff(labels, bundle.Labels); diff != "" {
 					t.Errorf("labels (-want +got):\n%s", diff)
 				}
@@ -143,7 +146,7 @@ func TestPublishIssuer(t *testing.T) {
 		}
 	}
 	labels := map[string]string{
-		"authentication.gardener.cloud/public-keys": "serviceaccount", "project.gardener.cloud/name": "dev",
+		"discovery.gardener.cloud/public": "serviceaccount", "project.gardener.cloud/name": "dev",
 		"shoot.gardener.cloud/name": "crazy-botany", "shoot.gardener.cloud/namespace": "garden-dev",
 	}
 	if diff := cmp.Diff(labels, secret.Labels); diff != "" {

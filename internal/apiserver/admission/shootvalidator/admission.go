@@ -155,6 +155,7 @@ func forbid(a admission.Attributes, err error) error {
 // validate runs all checks that need only the input.
 func validate(in *input) field.ErrorList {
 	errs := seedSelector(in)
+	errs = append(errs, failureTolerance(in)...)
 	errs = append(errs, rawExtensions(&in.shoot.Spec)...)
 	errs = append(errs, networks(in)...)
 	errs = append(errs, liveMigration(in)...)

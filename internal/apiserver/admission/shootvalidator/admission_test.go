@@ -325,6 +325,7 @@ func TestCheckBinding(t *testing.T) {
 		shoot, old change
 		seed       func(*corev1beta1.Seed)
 		oldSeed    func(*corev1beta1.Seed)
+		profile    *corev1beta1.SeedSelector
 		patch      bool
 		refused    bool
 	}{
@@ -344,6 +345,22 @@ func TestCheckBinding(t *testing.T) {
 		"zone tolerance on one zone": {
 			shoot: func(s *corev1beta1.Shoot) { onSeed(s); zoneTolerance(s) }, old: zoneTolerance,
 			seed: func(s *corev1beta1.Seed) { s.Spec.Provider.Zones = []string{"a"} }, refused: true,
+		},
+		"a seed that the profile selects": {shoot: onSeed, profile: &corev1beta1.SeedSelector{
+			LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "first"}}, ProviderTypes: []string{"cloud", "local"},
+		}},
+		"a seed of any type that the profile selects": {shoot: onSeed, profile: &corev1beta1.SeedSelector{ProviderTypes: []string{"*"}}},
+		"a seed whose labels the profile does not select": {
+			shoot:   onSeed,
+			profile: &corev1beta1.SeedSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "second"}}}, refused: true,
+		},
+		"a seed whose type the profile does not select": {shoot: onSeed, profile: &corev1beta1.SeedSelector{ProviderTypes: []string{"cloud"}}, refused: true},
+		"another seed that the profile does not select": {
+			shoot: onSeed, old: other, profile: &corev1beta1.SeedSelector{ProviderTypes: []string{"cloud"}}, refused: true,
+		},
+		"a change on a seed that the profile no longer selects": {
+			shoot: func(s *corev1beta1.Shoot) { onSeed(s); purpose(s) }, old: onSeed, patch: true,
+			profile: &corev1beta1.SeedSelector{ProviderTypes: []string{"cloud"}},
 		},
 		"another seed":                    {shoot: onSeed, old: other},
 		"another seed and something else": {shoot: func(s *corev1beta1.Shoot) { onSeed(s); purpose(s) }, old: other, refused: true},
@@ -376,6 +393,9 @@ func TestCheckBinding(t *testing.T) {
 				in.old = newShoot(tc.old)
 			}
 			in.seed, in.oldSeed = newSeed(), newSeed()
+			if tc.profile != nil {
+				in.profile = &corev1beta1.CloudProfileSpec{SeedSelector: tc.profile}
+			}
 			if tc.seed != nil {
 				tc.seed(in.seed)
 			}
@@ -384,6 +404,54 @@ func TestCheckBinding(t *testing.T) {
 			}
 			if err := checkBinding(in); (err != nil) != tc.refused {
 				t.Errorf("checkBinding() = %v, want refused: %t", err, tc.refused)
+			}
+		})
+	}
+}
+
+// A bound shoot cannot ask for more than its seed can do. What it asked for before does not keep it from being deleted.
+func TestFailureTolerance(t *testing.T) {
+	zonal := func(s *corev1beta1.Shoot) {
+		onSeed(s)
+		s.Spec.ControlPlane = &corev1beta1.ControlPlane{HighAvailability: &corev1beta1.HighAvailability{
+			FailureTolerance: corev1beta1.FailureTolerance{Type: corev1beta1.FailureToleranceTypeZone},
+		}}
+	}
+	purpose := func(s *corev1beta1.Shoot) { zonal(s); s.Spec.Purpose = new(corev1beta1.ShootPurposeTesting) }
+	deleting := func(s *corev1beta1.Shoot) { purpose(s); s.DeletionTimestamp = &metav1.Time{Time: now} }
+	annotated := func(s *corev1beta1.Shoot) {
+		zonal(s)
+		s.Annotations = map[string]string{constants.ConfirmationDeletion: "true"}
+	}
+	oneZone := []string{"a"}
+	for name, tc := range map[string]struct {
+		shoot, old change
+		zones      []string
+		refused    bool
+	}{
+		"it is set, with three zones":          {shoot: zonal, old: onSeed, zones: []string{"a", "b", "c"}},
+		"it is set, with one zone":             {shoot: zonal, old: onSeed, zones: oneZone, refused: true},
+		"something else changes, one zone":     {shoot: purpose, old: zonal, zones: oneZone, refused: true},
+		"its deletion is confirmed, one zone":  {shoot: annotated, old: zonal, zones: oneZone},
+		"it is being deleted, one zone":        {shoot: deleting, old: zonal, zones: oneZone},
+		"without tolerance one zone is enough": {shoot: onSeed, zones: oneZone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := &input{shoot: newShoot(tc.shoot), old: newShoot(), seed: newSeed(), profile: new(newProfile()), now: now}
+			if tc.old != nil {
+				in.old = newShoot(tc.old)
+			}
+			in.seed.Spec.Provider.Zones = tc.zones
+			var got []string
+			for _, err := range validate(in) {
+				got = append(got, string(err.Type)+" "+err.Field)
+			}
+			var want []string
+			if tc.refused {
+				want = []string{"FieldValueForbidden spec.controlPlane.highAvailability.failureTolerance.type"}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("validate() (-want +got):\n%s", diff)
 			}
 		})
 	}

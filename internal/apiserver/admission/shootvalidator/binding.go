@@ -76,7 +76,7 @@ func checkBinding(in *input) error {
 		return errors.New("spec.seedName changes by the subresource shoots/binding only")
 	}
 	if scheduled(in) || rescheduled(in) {
-		if err := suits(in.shoot, in.seed); err != nil {
+		if err := suits(in.shoot, in.seed, in.profile); err != nil {
 			return err
 		}
 	}
@@ -96,14 +96,19 @@ func checkBinding(in *input) error {
 	return checkSeedInDeletion(in)
 }
 
-// suits checks that a shoot can be on a seed.
-func suits(shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) error {
+// suits checks that a shoot can be on a seed. The profile is nil if there is none any more.
+func suits(shoot *corev1beta1.Shoot, seed *corev1beta1.Seed, profile *corev1beta1.CloudProfileSpec) error {
 	if seed.DeletionTimestamp != nil {
 		return fmt.Errorf("seed %q is being deleted, so it takes no more shoots", seed.Name)
 	}
 	for _, taint := range seed.Spec.Taints {
 		if !slices.ContainsFunc(shoot.Spec.Tolerations, func(t corev1beta1.Toleration) bool { return tolerates(t, taint) }) {
 			return fmt.Errorf("the shoot does not tolerate the taint %q of seed %q", taint.Key, seed.Name)
+		}
+	}
+	if profile != nil && profile.SeedSelector != nil {
+		if err := selects(profile.SeedSelector, seed); err != nil {
+			return fmt.Errorf("the seed selector of the cloud profile: %w", err)
 		}
 	}
 	if zoneTolerant(shoot) && len(seed.Spec.Provider.Zones) < zonesForZoneTolerance {
@@ -116,6 +121,32 @@ func suits(shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) error {
 		}
 	}
 	return nil
+}
+
+// selects checks that a selector selects a seed.
+func selects(selector *corev1beta1.SeedSelector, seed *corev1beta1.Seed) error {
+	byLabels, err := metav1.LabelSelectorAsSelector(&selector.LabelSelector)
+	if err != nil {
+		return err
+	}
+	if !byLabels.Matches(labels.Set(seed.Labels)) {
+		return fmt.Errorf("the labels of seed %q do not match", seed.Name)
+	}
+	if types := selector.ProviderTypes; len(types) > 0 && !slices.Contains(types, "*") && !slices.Contains(types, seed.Spec.Provider.Type) {
+		return fmt.Errorf("providerTypes does not contain %q, the type of seed %q", seed.Spec.Provider.Type, seed.Name)
+	}
+	return nil
+}
+
+// failureTolerance checks that the seed of a bound shoot has the zones for its failure tolerance. Metadata of a shoot whose seed has too few can
+// change all the same, so that it can be deleted.
+func failureTolerance(in *input) field.ErrorList {
+	if in.seed == nil || in.deleting() || !in.specChanged() || !zoneTolerant(in.shoot) || len(in.seed.Spec.Provider.Zones) >= zonesForZoneTolerance {
+		return nil
+	}
+	path := field.NewPath("spec", "controlPlane", "highAvailability", "failureTolerance", "type")
+	return field.ErrorList{field.Forbidden(path, fmt.Sprintf("seed %s has fewer than %d zones, so that the control plane cannot survive the loss of one",
+		in.seed.Name, zonesForZoneTolerance))}
 }
 
 func tolerates(toleration corev1beta1.Toleration, taint corev1beta1.SeedTaint) bool {

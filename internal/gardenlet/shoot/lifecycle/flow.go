@@ -66,7 +66,8 @@ func (s stages) running() []flow.Task {
 // hibernating are the tasks of running, but for those that wait for nodes, and then those that stop what runs.
 func (s stages) hibernating() []flow.Task {
 	tasks := s.running()
-	return append(tasks, hibernation.Tasks(s.hibernation, tasks)...)
+	tasks = append(tasks, hibernation.Tasks(s.hibernation, tasks)...)
+	return append(tasks, dns.Deletion(s.dns.Run, "stop-kube-apiserver")...) // nothing answers at the names any more
 }
 
 // hibernated are the tasks of a shoot of which nothing runs: what stays is kept up to date, and no pods are waited for.
@@ -74,9 +75,10 @@ func (s stages) hibernated() []flow.Task {
 	tasks := slices.Concat(
 		foundation.Tasks(s.foundation),
 		publication.Tasks(s.publication), // after the credentials
-		dns.Tasks(s.dns),                 // after the namespace
-		etcd.Tasks(s.etcd),               // after its credentials, and with backups after the BackupEntry
-		apiserver.Tasks(s.apiserver),     // after the credentials; while CAs are replaced, after etcd
+		[]flow.Task{dns.Exposure(s.dns)}, // after the namespace
+		dns.Deletion(s.dns.Run, "cluster"),
+		etcd.Tasks(s.etcd),           // after its credentials, and with backups after the BackupEntry
+		apiserver.Tasks(s.apiserver), // after the credentials; while CAs are replaced, after etcd
 	)
 	if s.workers {
 		tasks = slices.Concat(tasks, infrastructure.Tasks(s.infrastructure)) // after the credentials

@@ -47,6 +47,7 @@ func TestFlows(t *testing.T) {
 			o.Shoot.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{EncryptionConfig: &corev1beta1.EncryptionConfig{Resources: []string{"configmaps"}}}
 			o.Shoot.Status.Credentials = &corev1beta1.ShootCredentials{EncryptionAtRest: &corev1beta1.EncryptionAtRest{}}
 		},
+		"networks-of-the-infrastructure": func(o *observed.State) { o.Shoot.Status.Networking.Nodes = nil },
 		"skip-readiness": func(o *observed.State) {
 			o.Shoot.Annotations = map[string]string{"shoot.gardener.cloud/skip-readiness": "true"}
 		},
@@ -118,6 +119,10 @@ func TestTasksHaveWhatTheyRead(t *testing.T) {
 		flow   func(*reconciler, *observed.State) (*flow.Flow, error)
 	}{
 		"creation": {workers, (*reconciler).reconcileFlow},
+		"creation with networks of the infrastructure": {func(o *observed.State) {
+			workers(o)
+			o.Shoot.Status.Networking = nil
+		}, (*reconciler).reconcileFlow},
 		"creation of a workerless shoot": {func(o *observed.State) {
 			o.Shoot.Spec.Provider.Workers, o.Extensions, o.Issuer = nil, nil, "https://keys.example.com"
 		}, (*reconciler).reconcileFlow},
@@ -129,6 +134,9 @@ func TestTasksHaveWhatTheyRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, o := newLandscape(t), complete(test.change)
+			if err := l.garden.Create(t.Context(), o.Shoot.DeepCopy()); err != nil { // networks of the infrastructure are written into it
+				t.Fatal(err)
+			}
 			compose := func() *flow.Flow {
 				t.Helper()
 				f, err := test.flow(l.reconciler, o)

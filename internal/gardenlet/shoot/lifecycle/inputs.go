@@ -39,6 +39,9 @@ import (
 // kind is what a flow is for. Some inputs of the stages depend on it.
 type kind int
 
+// infrastructureTask is the task that other stages come after if the infrastructure chooses networks which they need.
+const infrastructureTask = "infrastructure"
+
 const (
 	// kindRunning is for a control plane that runs in the end.
 	kindRunning kind = iota
@@ -85,6 +88,8 @@ type stages struct {
 // stages returns the inputs for a flow of a shoot. Flows use them as they are.
 func (r *reconciler) stages(o *observed.State, k kind) stages {
 	shoot, workers := o.Shoot, !o.Shoot.Workerless()
+	tasks := requestedTasks(shoot)
+	requested := func(task string) bool { return slices.Contains(tasks, task) }
 	set := credentials.New(values.Credentials(o, r.SeedAPI, r.Clock))
 	run := &stage.Run{
 		SeedAPI: r.SeedAPI, GardenCache: r.gardenCache, GardenAPI: r.GardenAPI, Namespace: o.Namespace, Name: shoot.Name, FieldManager: fieldManager,
@@ -95,6 +100,10 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 	source := values.Source{
 		State: o, Credentials: set, Infrastructure: &infrastructure.Result{}, Images: r.Images, GardenerVersion: r.Gardener.Version, ETCD: r.ETCD,
 	}
+	early, afterNetworks := source, []string{infrastructureTask}
+	if !workers || k == kindDeletion || o.NetworksKnown() { // others have the task infrastructure
+		early.Infrastructure, afterNetworks = nil, nil
+	}
 	s := stages{
 		workers: workers, wakesUp: k == kindDeletion && (shoot.HibernationWanted() || shoot.Status.Hibernated),
 		foundation: foundation.Inputs{
@@ -104,11 +113,15 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 		publication: publication.Inputs{
 			Run: run, Shoot: shoot, Project: o.Project, Issuer: o.Issuer, HadIssuer: hasManagedIssuer(shoot), Credentials: set,
 		},
-		dns:  dns.Inputs{Run: run, Hosts: o.Hosts(), Internal: o.Internal, External: o.External, TTL: r.Config.DNSEntryTTLSeconds},
+		dns: dns.Inputs{
+			Run: run, Hosts: o.Hosts(), Internal: o.Internal, External: o.External, TTL: r.Config.DNSEntryTTLSeconds,
+			InternalRequested: requested(constants.ShootTaskDeployDNSRecordInternal),
+			ExternalRequested: requested(constants.ShootTaskDeployDNSRecordExternal),
+		},
 		etcd: etcd.Inputs{Run: run, Values: source.Etcd},
 		controlPlane: controlplane.Inputs{
-			Run: run, Credentials: set, Replicas: o.Replicas(), ResourceManager: source.ResourceManager, KubeControllerManager: source.KubeControllerManager,
-			System: source.System, Kubeconfigs: source.Kubeconfigs(),
+			Run: run, Credentials: set, Replicas: o.Replicas(), ResourceManager: early.ResourceManager, KubeControllerManager: early.KubeControllerManager,
+			System: early.System, Kubeconfigs: source.Kubeconfigs(),
 			Rotation: controlplane.Rotation{
 				CA: o.ReplacesCAs(), PreparesKey: o.PreparesServiceAccountKey(), CompletesKey: o.CompletesServiceAccountKey(),
 			},
@@ -135,18 +148,23 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 	if s.wakesUp {
 		s.cleanup.After = []string{infrastructure.ControlPlaneTask}
 	}
-	s.apiserver = r.apiServerInputs(run, source, k)
+	s.apiserver = r.apiServerInputs(run, early, k)
+	s.apiserver.IfPresent = append(s.apiserver.IfPresent, afterNetworks...)
 	if workers {
-		s.controlPlane.KubeScheduler = source.KubeScheduler
-		s.infrastructure = infrastructure.Inputs{Run: run, Shoot: shoot, Credentials: set, Result: source.Infrastructure, Hibernated: k == kindHibernated}
+		s.controlPlane.KubeScheduler = early.KubeScheduler
+		s.infrastructure = infrastructure.Inputs{
+			Run: run, Shoot: shoot, Credentials: set, Result: source.Infrastructure, Hibernated: k == kindHibernated,
+			WriteCluster: func(ctx context.Context, shoot *corev1beta1.Shoot) error { return r.writeCluster(ctx, o, shoot) },
+			Requested:    requested(constants.ShootTaskDeployInfrastructure),
+		}
 		s.nodes = nodes.Inputs{
-			Run: run, OperatingSystemConfigs: source.OperatingSystemConfigs, Worker: source.Worker, TunnelServer: source.TunnelServer,
+			Run: run, IfPresent: afterNetworks, OperatingSystemConfigs: early.OperatingSystemConfigs, Worker: source.Worker, TunnelServer: source.TunnelServer,
 			TunnelAgent: source.TunnelAgent, APIServerProxy: source.APIServerProxy, CoreDNS: source.CoreDNS, MetricsServer: source.MetricsServer,
 			Replicas: o.Replicas(), Existing: o.HasNodes(), ReplacesCAs: o.ReplacesCAs(),
 			Hibernates: k == kindHibernating,
 		}
 		if kubeproxy.Enabled(shoot) {
-			s.nodes.KubeProxy = source.KubeProxy
+			s.nodes.KubeProxy = early.KubeProxy
 		}
 		if nodelocaldns.Enabled(shoot) {
 			s.nodes.NodeLocalDNS = source.NodeLocalDNS

@@ -120,7 +120,6 @@ func complete(change func(*observed.State)) *observed.State {
 	w.Seed.Spec.Backup = nil
 	w.Shoot.Spec.Kubernetes.Version = "1.36.3"
 	w.CloudProfile, w.Seed.Name, w.Identity = &corev1beta1.CloudProfile{}, "here", "id"
-	w.Shoot.Status.Networking = &corev1beta1.NetworkingStatus{Services: []string{"10.4.0.0/16"}}
 	return w
 }
 

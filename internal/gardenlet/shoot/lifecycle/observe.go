@@ -57,7 +57,9 @@ func (r observer) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed *c
 			return nil, err
 		}
 	}
-	o.Zones = observed.ControlPlaneZones(existing, shoot, seed)
+	if o.Zones, err = observed.ControlPlaneZones(existing, shoot, seed); err != nil && shoot.DeletionTimestamp == nil {
+		return nil, err
+	}
 	if o.CloudProfile, err = r.cloudProfile(ctx, shoot); err != nil && shoot.DeletionTimestamp == nil {
 		return nil, err
 	}

@@ -17,7 +17,8 @@ import (
 	"gardener.cloud/gardener/internal/shoot/observed"
 )
 
-// knownTasks are those of the tasks annotation that an operation does. All but the restarts are done by every operation anyway.
+// knownTasks are those of the tasks annotation that an operation does. There is no DNSRecord for ingress, and every operation reconciles the
+// names of the Secrets of gardener-node-agents.
 var knownTasks = []string{
 	constants.ShootTaskDeployInfrastructure, constants.ShootTaskDeployDNSRecordInternal, constants.ShootTaskDeployDNSRecordExternal,
 	constants.ShootTaskDeployDNSRecordIngress, constants.ShootTaskRestartControlPlanePods, constants.ShootTaskRestartCoreAddons,

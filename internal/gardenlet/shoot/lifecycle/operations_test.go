@@ -11,6 +11,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/shoot/observed"
+	"gardener.cloud/gardener/internal/shoot/observed/observedtest"
 )
 
 func TestTasks(t *testing.T) {
@@ -157,5 +158,26 @@ func TestNothingToRotate(t *testing.T) {
 	shoot := &corev1beta1.Shoot{}
 	if beginOperations(shoot, metav1.Now()); shoot.Status.Credentials != nil {
 		t.Errorf("credentials are %+v", shoot.Status.Credentials)
+	}
+}
+
+// Each task of the annotation requests what it names, and nothing else.
+func TestRequestedTasks(t *testing.T) {
+	for tasks, want := range map[string][3]bool{
+		"":                        {},
+		"restartCoreAddons":       {},
+		"deployInfrastructure":    {true, false, false},
+		"deployDNSRecordInternal": {false, true, false},
+		"deployDNSRecordExternal": {false, false, true},
+		"deployDNSRecordIngress":  {},
+		"x, deployInfrastructure": {true, false, false},
+		"deployInfrastructure,deployDNSRecordInternal,deployDNSRecordExternal": {true, true, true},
+	} {
+		o := observedtest.State()
+		o.Shoot.Annotations = map[string]string{"shoot.gardener.cloud/tasks": tasks}
+		s := newLandscape(t).stages(o, kindRunning)
+		if got := [3]bool{s.infrastructure.Requested, s.dns.InternalRequested, s.dns.ExternalRequested}; got != want {
+			t.Errorf("%q requests Infrastructure, internal and external DNSRecord: %v, want %v", tasks, got, want)
+		}
 	}
 }

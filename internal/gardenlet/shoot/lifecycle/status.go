@@ -75,7 +75,7 @@ func (s *statusReporter) begun(ctx context.Context, o *observed.State, seedName 
 // again is whether the operation has begun before for the same generation, and continues.
 func (s *statusReporter) again() bool {
 	last := s.shoot.Status.LastOperation
-	return last != nil && last.Type == s.operation && s.shoot.Status.ObservedGeneration == s.generation &&
+	return last != nil && last.Type == s.operation && s.shoot.Status.ObservedGeneration >= s.generation &&
 		last.State != corev1beta1.LastOperationStateSucceeded && last.State != corev1beta1.LastOperationStateFailed
 }
 
@@ -84,7 +84,8 @@ func (s *statusReporter) take(status *corev1beta1.ShootStatus) {
 	if status.RetryCycleStartTime == nil || !s.again() || status.Gardener.Version != s.gardener.Version {
 		status.RetryCycleStartTime = new(metav1.NewTime(s.clock.Now()))
 	}
-	status.Gardener, status.ObservedGeneration = s.gardener, s.generation
+	// The operation itself may have written the networks of the infrastructure into the spec, and observed that.
+	status.Gardener, status.ObservedGeneration = s.gardener, max(status.ObservedGeneration, s.generation)
 }
 
 // postponed reports that there is something to do, and what it waits for.

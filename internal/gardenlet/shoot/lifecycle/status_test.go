@@ -53,6 +53,10 @@ func TestFailure(t *testing.T) {
 			s.Status.RetryCycleStartTime = new(metav1.NewTime(noon.Add(-13 * time.Hour)))
 			s.Status.LastOperation.State = corev1beta1.LastOperationStateFailed
 		}, err: errors.New("x"), want: "Error", cycle: noon},
+		"for too long, and it has written the networks of the infrastructure into the spec": {change: func(s *corev1beta1.Shoot) {
+			s.Status.RetryCycleStartTime = new(metav1.NewTime(noon.Add(-13 * time.Hour)))
+			s.Status.ObservedGeneration++
+		}, err: errors.New("x"), want: "Failed", cycle: noon.Add(-13 * time.Hour)},
 		"before it was begun": {change: func(s *corev1beta1.Shoot) { s.Status = corev1beta1.ShootStatus{} }, err: errors.New("x"), want: "Error", cycle: noon},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +84,7 @@ func TestFailure(t *testing.T) {
 			if !status.RetryCycleStartTime.Time.Equal(tc.cycle) {
 				t.Errorf("the time began at %s, want %s", status.RetryCycleStartTime, tc.cycle)
 			}
-			if status.ObservedGeneration != shoot.Generation || status.Gardener.Version != "v1" {
+			if status.ObservedGeneration != max(shoot.Generation, shoot.Status.ObservedGeneration) || status.Gardener.Version != "v1" {
 				t.Errorf("status is about generation %d, by %q", status.ObservedGeneration, status.Gardener.Version)
 			}
 		})

@@ -8,11 +8,12 @@ import (
 	"gardener.cloud/gardener/internal/stage/extension"
 )
 
-// State returns the state of a shoot with workers, backups, both domains, and Extensions of each lifecycle.
+// State returns the state of a shoot with workers, known networks, backups, both domains, and Extensions of each lifecycle.
 func State() *observed.State {
 	shoot := &corev1beta1.Shoot{}
 	shoot.Name, shoot.Namespace, shoot.UID = "crazy-botany", "garden-dev", "1"
 	shoot.Spec.Provider = corev1beta1.Provider{Type: "local", Workers: []corev1beta1.Worker{{Name: "a"}}}
+	shoot.Status.Networking = &corev1beta1.NetworkingStatus{Nodes: []string{"10.6.0.0/16"}, Pods: []string{"10.5.0.0/16"}, Services: []string{"10.4.0.0/16"}}
 	return &observed.State{
 		Shoot: shoot, Seed: &corev1beta1.Seed{Spec: corev1beta1.SeedSpec{Backup: &corev1beta1.Backup{}}},
 		Project: "dev", Namespace: "shoot--dev--crazy-botany", HasNamespace: true,
