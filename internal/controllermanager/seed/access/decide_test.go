@@ -77,7 +77,7 @@ func TestRules(t *testing.T) {
 				},
 				"garden-dev": {
 					rule("", "secrets", create),
-					rule("", "secrets", writes, "s.ca-cluster", "s.ssh-keypair", "s.ssh-keypair.old", "t.ca-cluster", "t.ssh-keypair", "t.ssh-keypair.old"),
+					rule("", "secrets", writes, "s.ca-cluster", "s.monitoring", "s.ssh-keypair", "s.ssh-keypair.old", "t.ca-cluster", "t.monitoring", "t.ssh-keypair", "t.ssh-keypair.old"),
 					rule("", "secrets", read, "referenced"),
 					rule(core, "internalsecrets", create),
 					rule(core, "internalsecrets", writes, "s.ca-client", "t.ca-client"),
