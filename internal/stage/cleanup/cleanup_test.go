@@ -34,19 +34,10 @@ import (
 
 var now = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-// newShoot returns a shoot that serves the snapshots of volumes, too.
+// newShoot returns a shoot with objects.
 func newShoot(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
-	scheme := stagetest.Scheme(t)
-	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	snapshots := schema.GroupVersion{Group: "snapshot.storage.k8s.io", Version: "v1"}
-	for _, kind := range []string{"VolumeSnapshot", "VolumeSnapshotContent"} {
-		scheme.AddKnownTypeWithName(snapshots.WithKind(kind), &unstructured.Unstructured{})
-		scheme.AddKnownTypeWithName(snapshots.WithKind(kind+"List"), &unstructured.UnstructuredList{})
-	}
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{Watch: stagetest.WatchWithoutList}).Build()
+	return fake.NewClientBuilder().WithScheme(stagetest.Scheme(t)).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{Watch: stagetest.WatchWithoutList}).Build()
 }
 
 // snapshot returns a VolumeSnapshot or VolumeSnapshotContent.

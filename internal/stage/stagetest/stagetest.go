@@ -7,9 +7,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
@@ -78,10 +80,17 @@ func Scheme(t *testing.T) *runtime.Scheme {
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, corev1beta1.AddToScheme, extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme,
 		druidv1alpha1.AddToScheme, gatewayv1.Install, apiregistrationv1.AddToScheme, securityv1alpha1.AddToScheme,
+		apiextensionsv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
+	}
+	// The fake of an API server would add these when they are first listed, while tasks that run meanwhile read the scheme.
+	snapshots := schema.GroupVersion{Group: "snapshot.storage.k8s.io", Version: "v1"}
+	for _, kind := range []string{"VolumeSnapshot", "VolumeSnapshotContent"} {
+		scheme.AddKnownTypeWithName(snapshots.WithKind(kind), &unstructured.Unstructured{})
+		scheme.AddKnownTypeWithName(snapshots.WithKind(kind+"List"), &unstructured.UnstructuredList{})
 	}
 	return scheme
 }
