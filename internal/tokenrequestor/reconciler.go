@@ -222,7 +222,13 @@ func (r *Reconciler) ensureAccount(ctx context.Context, d desired) (*corev1.Serv
 			ObjectMeta:                   metav1.ObjectMeta{Namespace: d.account.Namespace, Name: d.account.Name, Labels: d.labels},
 			AutomountServiceAccountToken: new(false),
 		}
-		if err := r.targetClient.Create(ctx, account); err != nil {
+		switch err := r.targetClient.Create(ctx, account); {
+		case apierrors.IsAlreadyExists(err): // another Secret is for the same ServiceAccount
+			if err := r.targetClient.Get(ctx, d.account, account); err != nil {
+				return nil, false, fmt.Errorf("read ServiceAccount %s: %w", d.account, err)
+			}
+			return account, false, nil
+		case err != nil:
 			// A missing namespace is not routine: the error has to be reported.
 			return nil, false, fmt.Errorf("create ServiceAccount %s: %s", d.account, err) //nolint:errorlint // see above
 		}
