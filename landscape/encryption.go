@@ -17,9 +17,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/encryption"
 	"gardener.cloud/gardener/internal/component/gardenerapiserver"
@@ -193,7 +195,7 @@ func (s *kubeAPIServerEncryption) Rewrite(ctx context.Context) error {
 		return err
 	}
 	s.detail("encrypting Secrets")
-	return encryption.Rewrite(ctx, c, "secrets")
+	return encryption.Rewrite(ctx, c, corev1.SchemeGroupVersion.WithResource("secrets"))
 }
 
 // gardenerAPIServerEncryption is the encryption by gardener-apiserver.
@@ -263,14 +265,19 @@ func (s *gardenerAPIServerEncryption) Rewrite(ctx context.Context) error {
 	const interval = 250 * time.Millisecond
 	for _, resource := range gardenerapiserver.EncryptedResources() {
 		s.detail("encrypting " + resource)
+		var last error
 		if err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
-			err := encryption.Rewrite(ctx, s.c, resource)
+			err := encryption.Rewrite(ctx, s.c, schema.ParseGroupResource(resource).WithVersion(corev1beta1.SchemeGroupVersion.Version))
 			if meta.IsNoMatchError(err) || apierrors.IsServiceUnavailable(err) {
+				if last == nil || last.Error() != err.Error() {
+					s.detail(fmt.Sprintf("encrypting %s: %v", resource, err))
+				}
+				last = err
 				return false, nil
 			}
 			return err == nil, err
 		}); err != nil {
-			return fmt.Errorf("encrypt %s: %w", resource, err)
+			return fmt.Errorf("encrypt %s: %w", resource, errors.Join(err, last))
 		}
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/server/options/encryptionconfig/controller"
 	"k8s.io/client-go/rest"
@@ -189,7 +190,7 @@ func (s *reloadedServer) AwaitUsed(ctx context.Context) error {
 
 func (s *reloadedServer) Rewrite(ctx context.Context) error {
 	for _, resource := range gardenerapiserver.EncryptedResources() {
-		if err := encryption.Rewrite(ctx, s.Client, resource); err != nil {
+		if err := encryption.Rewrite(ctx, s.Client, schema.ParseGroupResource(resource).WithVersion("")); err != nil {
 			return err
 		}
 	}

@@ -13,12 +13,13 @@ import (
 // pageSize is how many objects are read at once to be rewritten.
 const pageSize = 500
 
-// Rewrite has an API server write all objects of a resource again, such as "secrets". Afterwards they are stored as it encrypts now. The error
-// is a meta.NoResourceMatchError if the API server does not serve the resource.
-func Rewrite(ctx context.Context, api client.Client, resource string) error {
-	kind, err := api.RESTMapper().KindFor(schema.ParseGroupResource(resource).WithVersion(""))
+// Rewrite has an API server write all objects of a resource again. Afterwards they are stored as it encrypts now. The error
+// is a meta.NoResourceMatchError if the API server does not serve the resource. The version may be empty, but not if the group is new: a
+// client discovers the versions of a group only once.
+func Rewrite(ctx context.Context, api client.Client, resource schema.GroupVersionResource) error {
+	kind, err := api.RESTMapper().KindFor(resource)
 	if err != nil {
-		return fmt.Errorf("find kind of %q: %w", resource, err)
+		return fmt.Errorf("find kind of %s: %w", resource.GroupResource(), err)
 	}
 	return rewriteKind(ctx, api, kind)
 }

@@ -13,6 +13,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -183,7 +184,7 @@ func (in Inputs) rewrite(ctx context.Context) error {
 		return err
 	}
 	for _, resource := range slices.Concat(desired.Resources, desired.PlainResources) {
-		err := encryption.Rewrite(ctx, shootClient, resource)
+		err := encryption.Rewrite(ctx, shootClient, schema.ParseGroupResource(resource).WithVersion(""))
 		if err != nil && !meta.IsNoMatchError(err) { // a custom resource that does not exist has no objects
 			return fmt.Errorf("in the shoot: %w", err)
 		}
