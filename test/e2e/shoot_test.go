@@ -38,6 +38,7 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 	product "gardener.cloud/gardener/landscape"
 	"gardener.cloud/gardener/test/e2e/serverimage"
+	"gardener.cloud/gardener/test/env"
 	"gardener.cloud/gardener/test/snapshot"
 )
 
@@ -185,7 +186,9 @@ func (l *landscape) expectManagedIssuer(t *testing.T, key client.ObjectKey, admi
 	if config := string(documents.Data["openid-config"]); !strings.Contains(config, `"`+issuer+`"`) || len(documents.Data["jwks"]) == 0 {
 		t.Errorf("the documents are %s and %s", config, documents.Data["jwks"])
 	}
-	request, account := &authenticationv1.TokenRequest{}, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}}
+	// kube-controller-manager creates it a moment after the namespace.
+	account := env.Await(t, admin.client, env.Named[*corev1.ServiceAccount]("default", "default"), env.Exists)
+	request := &authenticationv1.TokenRequest{}
 	if err := admin.client.SubResource("token").Create(t.Context(), account, request); err != nil {
 		t.Fatal(err)
 	}
