@@ -18,6 +18,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -127,8 +128,21 @@ func forSeed(csr *certificatesv1.CertificateSigningRequest) error {
 		return fmt.Errorf("common name is %q", subject.CommonName)
 	case len(request.DNSNames)+len(request.IPAddresses)+len(request.EmailAddresses)+len(request.URIs) > 0:
 		return errors.New("it has alternative names, which a client does not need")
-	case strings.HasPrefix(csr.Spec.Username, constants.SeedUserNamePrefix) && csr.Spec.Username != subject.CommonName:
-		return fmt.Errorf("gardenlet %q requests the certificate of another one, %q", csr.Spec.Username, subject.CommonName)
 	}
-	return nil
+	return mayRequest(csr.Spec.Username, subject.CommonName)
+}
+
+// bootstrapUserPrefix is the prefix of the user names of bootstrap tokens.
+const bootstrapUserPrefix = "system:bootstrap:"
+
+// mayRequest returns why a user may not have the certificate of a gardenlet, or nil. Roles do not say for which seed a certificate is, and
+// gardenlets may bind the one for new gardenlets: so these are the gardenlet itself, and what a new one begins with.
+func mayRequest(user, gardenlet string) error {
+	seed := strings.TrimPrefix(gardenlet, constants.SeedUserNamePrefix)
+	switch {
+	case user == gardenlet, strings.HasPrefix(user, bootstrapUserPrefix),
+		user == serviceaccount.MakeUsername(constants.GardenNamespace, "gardenlet-bootstrap-"+seed):
+		return nil
+	}
+	return fmt.Errorf("user %q may not request the certificate of %q", user, gardenlet)
 }

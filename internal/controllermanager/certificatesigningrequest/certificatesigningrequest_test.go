@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"strings"
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -28,6 +29,17 @@ func TestForSeed(t *testing.T) {
 			c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageKeyEncipherment)
 		}},
 		"a renewal":                  {ok: true, csr: func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Username = name }},
+		"a new managed seed": {ok: true, csr: func(c *certificatesv1.CertificateSigningRequest) {
+			c.Spec.Username = "system:serviceaccount:garden:gardenlet-bootstrap-" + strings.TrimPrefix(name, "gardener.cloud:system:seed:")
+		}},
+		"a new managed seed, for another": {csr: func(c *certificatesv1.CertificateSigningRequest) {
+			c.Spec.Username = "system:serviceaccount:garden:gardenlet-bootstrap-other"
+		}},
+		// A gardenlet may create ServiceAccounts in the namespace of its seed, and bind them to the role of new gardenlets.
+		"a ServiceAccount of another seed": {csr: func(c *certificatesv1.CertificateSigningRequest) {
+			c.Spec.Username = "system:serviceaccount:seed-thief:x"
+		}},
+		"a person": {csr: func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Username = "alice@example.com" }},
 		"a renewal for another seed": {csr: func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Username = name + "b" }},
 		"another signer": {csr: func(c *certificatesv1.CertificateSigningRequest) {
 			c.Spec.SignerName = certificatesv1.KubeletServingSignerName

@@ -132,11 +132,11 @@ func (g *garden) prepare(t *testing.T) {
 			}},
 		},
 		// Gardenlets of ManagedSeeds are bootstrapped by a ServiceAccount. It has the permissions of a bootstrap token.
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "bootstrap"}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet-bootstrap-" + seedName}},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "bootstrap"},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "gardener.cloud:system:seed-bootstrapper"},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "garden", Name: "bootstrap"}},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "garden", Name: "gardenlet-bootstrap-" + seedName}},
 		})
 	for _, object := range objects {
 		if err := g.c.Create(t.Context(), object); client.IgnoreAlreadyExists(err) != nil {
@@ -184,7 +184,7 @@ func persist(ctx context.Context, write func() error) error {
 func (g *garden) bootstrap(t *testing.T) {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "bootstrap"}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet-bootstrap-" + seedName}}
 	if err := g.c.SubResource("token").Create(t.Context(), account, request); err != nil {
 		t.Fatal(err)
 	}

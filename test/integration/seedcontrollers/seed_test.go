@@ -285,7 +285,7 @@ func (g *garden) testCertificates(t *testing.T) {
 	request := func(name, group string) {
 		t.Helper()
 		config := rest.CopyConfig(g.Config)
-		config.Impersonate = rest.ImpersonationConfig{UserName: "user", Groups: []string{group}}
+		config.Impersonate = rest.ImpersonationConfig{UserName: "system:bootstrap:abcdef", Groups: []string{group}}
 		c, err := client.New(config, client.Options{Scheme: g.Scheme})
 		if err != nil {
 			t.Fatal(err)

@@ -149,12 +149,18 @@ func managedObjects(ci *corev1beta1.ControllerInstallation, objects []*unstructu
 }
 
 // values are the values of the ControllerDeployment, with those about the garden and the seed that extensions may rely on. The latter win.
-func (r *reconciler) values(deployment *gardencorev1.ControllerDeployment, seed *corev1beta1.Seed, garden string) (map[string]any, error) {
+// Only the former have placeholders for data: what looks like one in a Seed, also in its annotations, stays as it is.
+func (r *reconciler) values(
+	deployment *gardencorev1.ControllerDeployment, data *resourceData, seed *corev1beta1.Seed, garden string,
+) (map[string]any, error) {
 	values := map[string]any{}
 	if raw := deployment.Helm.Values; raw != nil && len(raw.Raw) > 0 {
 		if err := json.Unmarshal(raw.Raw, &values); err != nil {
 			return nil, err
 		}
+	}
+	if err := data.expandIn(values); err != nil {
+		return nil, err
 	}
 	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&seed.Spec)
 	if err != nil {

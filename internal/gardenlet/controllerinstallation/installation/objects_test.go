@@ -176,7 +176,7 @@ func TestResources(t *testing.T) {
 }
 
 func TestValues(t *testing.T) {
-	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "2"}}}
+	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": `{"x":{}} {{ .resources.r.data.k }}`}}}
 	seed.Spec.Provider = corev1beta1.SeedProvider{Type: "local", Region: "r"}
 	seed.Spec.Networks.BlockCIDRs = []string{"10.0.0.0/8"}
 	seed.Spec.Volume = &corev1beta1.SeedVolume{Providers: []corev1beta1.SeedVolumeProvider{{Purpose: "etcd", Name: "csi"}}}
@@ -198,7 +198,7 @@ func TestValues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			deployment.InjectGardenKubeconfig, seed.Spec.Ingress = &tc.inject, tc.ingress
-			got, err := r.values(deployment, seed, "g")
+			got, err := r.values(deployment, &resourceData{}, seed, "g")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -209,7 +209,7 @@ func TestValues(t *testing.T) {
 			}
 			delete(inSeed, "spec")
 			wantSeed := map[string]any{
-				"name": "s", "clusterIdentity": "", "labels": map[string]any{"l": "1"}, "annotations": map[string]any{"a": "2"},
+				"name": "s", "clusterIdentity": "", "labels": map[string]any{"l": "1"}, "annotations": map[string]any{"a": `{"x":{}} {{ .resources.r.data.k }}`},
 				"provider": "local", "region": "r", "protected": false, "visible": true, "taints": nil, "more": true,
 				"volumeProvider": "csi", "volumeProviders": []any{map[string]any{"name": "csi", "purpose": "etcd"}},
 				"networks":   map[string]any{"pods": "", "services": "", "blockCIDRs": []any{"10.0.0.0/8"}},

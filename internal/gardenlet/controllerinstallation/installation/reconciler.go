@@ -92,15 +92,12 @@ func (r *reconciler) render(
 	if err != nil {
 		return nil, fmt.Errorf("read version of the seed: %w", err)
 	}
-	values, err := r.values(deployment, seed, identity.Data[constants.ClusterIdentity])
-	if err != nil {
-		return nil, fmt.Errorf("%w: values: %w", errInvalid, err)
-	}
 	data, err := r.readResources(ctx, deployment)
 	if err != nil {
 		return nil, err
 	}
-	if err := data.expandIn(values); err != nil {
+	values, err := r.values(deployment, data, seed, identity.Data[constants.ClusterIdentity])
+	if err != nil {
 		return nil, fmt.Errorf("%w: values: %w", errInvalid, err)
 	}
 	archive := deployment.Helm.RawChart
