@@ -28,7 +28,7 @@ func TestForSeed(t *testing.T) {
 		"with key encipherment": {ok: true, csr: func(c *certificatesv1.CertificateSigningRequest) {
 			c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageKeyEncipherment)
 		}},
-		"a renewal":                  {ok: true, csr: func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Username = name }},
+		"a renewal": {ok: true, csr: func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Username = name }},
 		"a new managed seed": {ok: true, csr: func(c *certificatesv1.CertificateSigningRequest) {
 			c.Spec.Username = "system:serviceaccount:garden:gardenlet-bootstrap-" + strings.TrimPrefix(name, "gardener.cloud:system:seed:")
 		}},
@@ -39,7 +39,7 @@ func TestForSeed(t *testing.T) {
 		"a ServiceAccount of another seed": {csr: func(c *certificatesv1.CertificateSigningRequest) {
 			c.Spec.Username = "system:serviceaccount:seed-thief:x"
 		}},
-		"a person": {csr: func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Username = "alice@example.com" }},
+		"a person":                   {csr: func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Username = "alice@example.com" }},
 		"a renewal for another seed": {csr: func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Username = name + "b" }},
 		"another signer": {csr: func(c *certificatesv1.CertificateSigningRequest) {
 			c.Spec.SignerName = certificatesv1.KubeletServingSignerName
