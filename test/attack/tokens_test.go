@@ -29,15 +29,17 @@ const attackerNamespace = "shoot--attacker--evil"
 // orders are what a member of a project writes beside own credentials to get a token of another project's WorkloadIdentity, and one of an
 // extension in the garden. The shoot is the context of the first.
 func orders(shoot string) (labels, annotations map[string]string) {
-	return map[string]string{
+	labels = map[string]string{
 		"security.gardener.cloud/purpose": "workload-identity-token-requestor", "workloadidentity.security.gardener.cloud/provider": "local",
 		"resources.gardener.cloud/purpose": "token-requestor", "resources.gardener.cloud/class": "garden",
-	}, map[string]string{
+	}
+	annotations = map[string]string{
 		"workloadidentity.security.gardener.cloud/namespace": "garden-victim", "workloadidentity.security.gardener.cloud/name": "victim",
 		"workloadidentity.security.gardener.cloud/context-object": shoot,
 		"serviceaccount.resources.gardener.cloud/name":            "extension-victim", "serviceaccount.resources.gardener.cloud/namespace": "kube-system",
 		"serviceaccount.resources.gardener.cloud/labels": `{"controllerregistration.core.gardener.cloud/name":"victim"}`,
 	}
+	return labels, annotations
 }
 
 // The seed acts on labels and annotations of Secrets. A member of a project writes them on own Secrets, which are copied there.
