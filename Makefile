@@ -70,7 +70,7 @@ deps: ## Check for Go, and install the Debian packages that building needs, if r
 .PHONY: e2e-preflight
 e2e-preflight: deps ## Take down landscapes of killed end-to-end tests, and check whether this computer can run another landscape.
 	@hack/e2e-orphans.sh
-	@$(MAKE) --no-print-directory preflight NAME=e2e
+	@$(MAKE) --no-print-directory preflight NAME=e2e UPFLAGS="--seeds 2"
 
 .PHONY: test-e2e
 test-e2e: e2e-preflight tools distribution ## Bring up a landscape of its own, use it as a user would, and take it down.
@@ -106,6 +106,10 @@ test: deps tools ## Run unit and integration tests (TESTFLAGS="-race -run Find" 
 test-corpus: tools ## Replay the recorded requests against a fresh garden (KIND=Shoot, SHOW=20 differences); print how many answers agree.
 	@bin/distribution build kubernetes etcd
 	@go run ./test/compat/replay -kind "$(KIND)" -show $(or $(SHOW),0) -least 99.5 -exact 97
+
+.PHONY: rights
+rights: bin/landscape ## Compare what may be done in the landscape NAME with what was done, according to its audit log.
+	@go run ./hack/rights -kubeconfig "$$(bin/landscape --name $(NAME) kubeconfig)" -accepted test/rights/runtime.yaml .landscape/$(NAME)/machines/runtime-0/audit
 
 # The shoot that the conformance tests run in, and how many run at the same time.
 SHOOT ?= garden-local/local

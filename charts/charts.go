@@ -1,4 +1,4 @@
-// Package charts has the Helm charts of the extensions in this repository, for ControllerDeployments.
+// Package charts has the Helm charts of this repository: for registries, and for ControllerDeployments.
 package charts
 
 import (
@@ -7,16 +7,64 @@ import (
 	"compress/gzip"
 	"embed"
 	"io/fs"
+	"regexp"
+	"strings"
 )
 
-// ProviderLocal is the name of the chart of provider-local.
-const ProviderLocal = "provider-local"
+// Names of charts.
+const (
+	// Gardenlet is the chart of the gardenlet.
+	Gardenlet = "gardenlet"
+	// Operator is the chart of the gardener-operator.
+	Operator = "operator"
+	// ProviderLocal is the chart of provider-local.
+	ProviderLocal = "provider-local"
+)
 
-//go:embed all:provider-local
+// Names returns the names of all charts.
+func Names() []string { return []string{Gardenlet, Operator, ProviderLocal} }
+
+//go:embed all:gardenlet all:operator all:provider-local
 var files embed.FS
+
+// defaultRepository is that of the image with all processes of Gardener in the values of charts.
+const defaultRepository = "registry.local.gardener.cloud/gardener/gardener"
+
+// Release is what a chart is released with.
+type Release struct {
+	// Version is the version of the chart, and of what it installs.
+	Version string
+	// Repository is that of the image with all processes of Gardener, which has the version as a tag.
+	Repository string
+}
+
+var (
+	versions   = regexp.MustCompile(`(?m)^(version|appVersion): .*$`)
+	repository = regexp.MustCompile(`(?m)^(  repository): ` + regexp.QuoteMeta(defaultRepository) + `$`)
+)
 
 // Archive returns a chart as a gzipped tar archive. The same chart gives the same bytes.
 func Archive(name string) ([]byte, error) {
+	return archive(name, func(_ string, content []byte) []byte { return content })
+}
+
+// Released is Archive for a release, and returns Chart.yaml too.
+func Released(name string, release Release) (archived, metadata []byte, err error) {
+	archived, err = archive(name, func(file string, content []byte) []byte {
+		switch file {
+		case "Chart.yaml":
+			content = versions.ReplaceAll(content, []byte("$1: "+release.Version))
+			metadata = content
+		case "values.yaml":
+			content = repository.ReplaceAll(content, []byte("$1: "+release.Repository))
+		}
+		return content
+	})
+	return archived, metadata, err
+}
+
+// archive archives a chart, with what change makes of its files.
+func archive(name string, change func(file string, content []byte) []byte) ([]byte, error) {
 	var out bytes.Buffer
 	zipped := gzip.NewWriter(&out)
 	archive := tar.NewWriter(zipped)
@@ -28,6 +76,7 @@ func Archive(name string) ([]byte, error) {
 		if err != nil {
 			return err
 		}
+		content = change(strings.TrimPrefix(path, name+"/"), content)
 		if err := archive.WriteHeader(&tar.Header{Name: path, Mode: 0o644, Size: int64(len(content))}); err != nil {
 			return err
 		}

@@ -2,8 +2,11 @@ package charts_test
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,9 +16,9 @@ import (
 
 	providerlocalconfigv1alpha1 "gardener.cloud/gardener/api/config/providerlocal/v1alpha1"
 	"gardener.cloud/gardener/charts"
+	"gardener.cloud/gardener/internal/chart"
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 	"gardener.cloud/gardener/internal/configfile"
-	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/chart"
 	configvalidation "gardener.cloud/gardener/internal/validation/config"
 	"gardener.cloud/gardener/test/golden"
 )
@@ -23,16 +26,36 @@ import (
 // render renders the chart as gardenlet does.
 func render(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
+	return renderWith(t, map[string]any{"clusterIPs": map[string]any{"local": "10.2.0.53"}})
+}
+
+func renderWith(t *testing.T, dns map[string]any) []*unstructured.Unstructured {
+	t.Helper()
+	return renderIn(t, "extension-provider-local-abcde", map[string]any{
+		"image": "registry.example/gardener:v1", "dns": dns,
+		"gardener": map[string]any{"seed": map[string]any{"name": "local"}},
+		"images":   map[string]any{"flannel": "registry.example/flannel:v1"},
+	})
+}
+
+// renderGarden renders the chart as gardener-operator does.
+func renderGarden(t *testing.T, enabled any) []*unstructured.Unstructured {
+	t.Helper()
+	return renderIn(t, "runtime-extension-provider-local", map[string]any{
+		"image":    "registry.example/gardener:v1",
+		"dns":      map[string]any{"clusterIP": "10.2.0.53", "nodePort": 30053},
+		"gardener": map[string]any{"runtimeCluster": map[string]any{"enabled": enabled, "priorityClassName": "gardener-garden-system-200"}},
+	})
+}
+
+func renderIn(t *testing.T, namespace string, values map[string]any) []*unstructured.Unstructured {
+	t.Helper()
 	archive, err := charts.Archive(charts.ProviderLocal)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rendered, err := chart.Render(archive, chart.Release{
-		Name: "provider-local", Namespace: "extension-provider-local-abcde", Kubernetes: version.Info{GitVersion: "v1.36.3", Major: "1", Minor: "36"},
-		Values: map[string]any{
-			"image": "registry.example/gardener:v1", "dns": map[string]any{"clusterIP": "10.2.0.53"},
-			"images": map[string]any{"flannel": "registry.example/flannel:v1"},
-		},
+		Name: "provider-local", Namespace: namespace, Kubernetes: version.Info{GitVersion: "v1.36.3", Major: "1", Minor: "36"}, Values: values,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -48,8 +71,14 @@ func TestProviderLocal(t *testing.T) {
 	if again, err := charts.Archive(charts.ProviderLocal); err != nil || !bytes.Equal(archive, again) {
 		t.Errorf("the chart differs the second time (%v)", err)
 	}
+	golden.Objects(t, "provider-local.yaml", checked(t, render(t)))
+}
+
+// checked returns objects whose configuration of provider-local is valid.
+func checked(t *testing.T, rendered []*unstructured.Unstructured) []client.Object {
+	t.Helper()
 	var objects []client.Object
-	for _, object := range render(t) {
+	for _, object := range rendered {
 		objects = append(objects, object)
 		if object.GetKind() != "ConfigMap" {
 			continue
@@ -62,7 +91,54 @@ func TestProviderLocal(t *testing.T) {
 			t.Errorf("the configuration of provider-local is invalid: %v", err)
 		}
 	}
-	golden.Objects(t, "provider-local.yaml", objects)
+	return objects
+}
+
+// In the runtime cluster of a garden, which may be a seed too, there are two releases: they have no object in common.
+func TestProviderLocalOfGarden(t *testing.T) {
+	objects := checked(t, renderGarden(t, "true"))
+	golden.Objects(t, "provider-local-garden.yaml", objects)
+	if diff := cmp.Diff(objects, checked(t, renderGarden(t, true))); diff != "" {
+		t.Errorf("with a boolean (-string +boolean):\n%s", diff)
+	}
+	key := func(object client.Object) string {
+		return fmt.Sprint(object.GetObjectKind().GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(object))
+	}
+	ofGarden := map[string]bool{}
+	for _, object := range objects {
+		ofGarden[key(object)] = true
+	}
+	for _, object := range renderWith(t, map[string]any{"servedByGarden": []any{"local"}, "clusterIPs": map[string]any{"other": "10.2.0.53"}, "nodePort": 30053}) {
+		if ofGarden[key(object)] {
+			t.Errorf("%s is in both releases", key(object))
+		}
+		if object.GetKind() == "Service" {
+			t.Error("the seed has a Service with the port of the garden's")
+		}
+	}
+}
+
+// With several seeds, each has an address of its own for its DNS server, and other clusters reach it by a port of the nodes.
+func TestServiceForOtherClusters(t *testing.T) {
+	for _, object := range renderWith(t, map[string]any{"clusterIPs": map[string]any{"other": "10.2.0.53"}, "nodePort": 30053}) {
+		if object.GetKind() != "Service" {
+			continue
+		}
+		service := &corev1.Service{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, service); err != nil {
+			t.Fatal(err)
+		}
+		if service.Spec.Type != corev1.ServiceTypeNodePort || service.Spec.ClusterIP != "" {
+			t.Errorf("the Service of a seed without an address has type %q and address %q", service.Spec.Type, service.Spec.ClusterIP)
+		}
+		for _, port := range service.Spec.Ports {
+			if port.NodePort != 30053 {
+				t.Errorf("port %q has port %d of the nodes", port.Name, port.NodePort)
+			}
+		}
+		return
+	}
+	t.Error("the chart has no Service")
 }
 
 // RBAC does not allow to grant permissions that one does not have, so provider-local needs all those of the machine-controller-manager that it deploys.

@@ -2,7 +2,7 @@
 # Writes the CustomResourceDefinitions of our API groups. Usage: hack/generate-crds.sh [DIRECTORY]
 #
 # DIRECTORY is the root of the tree to work on, this one by default. The manifests come from the Go types in api/ and go to
-# internal/component/crds/<group>/, from where Go embeds them. Running it twice changes nothing.
+# internal/component/crds/<group>/, from where Go embeds them, and those of the gardener-operator to its chart. Running it twice changes nothing.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -27,6 +27,13 @@ for package in "${packages[@]}"; do
   mv "$out/$package".*.yaml "$target/"
 done
 [[ -z $(ls -A "$out") ]] || { echo "manifests of an unknown group: $(ls "$out")" >&2; exit 1; }
+
+# The chart of the gardener-operator has a copy of its kinds. Helm keeps them when the chart is uninstalled: deleting them deletes the Garden,
+# without asking the webhook that would refuse it.
+for kind in gardens extensions; do
+  sed '0,/^  annotations:$/s||&\n    helm.sh/resource-policy: keep|' \
+    "internal/component/crds/operator/operator.gardener.cloud_$kind.yaml" > "charts/operator/templates/crd-$kind.yaml"
+done
 
 # CustomResourceDefinitions of other projects, from their modules. Their versions may be in a go.mod that is not in a copy of the tree.
 go run ./hack/foreigncrds internal/component/crds "$root"

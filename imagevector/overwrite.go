@@ -25,11 +25,13 @@ type OverwriteFiles struct {
 	Images string
 	// Components overwrites the image vectors of deployed components.
 	Components string
+	// Charts overwrites the charts of this release.
+	Charts string
 }
 
 // OverwriteFilesFromEnv is for mains: OverwriteFilesFromEnv(os.Getenv). Nothing else reads the environment.
 func OverwriteFilesFromEnv(getenv func(string) string) OverwriteFiles {
-	return OverwriteFiles{Images: getenv(OverwriteEnv), Components: getenv(ComponentOverwriteEnv)}
+	return OverwriteFiles{Images: getenv(OverwriteEnv), Components: getenv(ComponentOverwriteEnv), Charts: getenv(ChartsOverwriteEnv)}
 }
 
 // Load returns the images of this release with the overwrite files applied.
@@ -113,4 +115,19 @@ func ReadComponentOverwrites(data []byte) (ComponentOverwrites, error) {
 		return nil, errs.ToAggregate()
 	}
 	return out, nil
+}
+
+// Texts returns the overwrite files for images and for components as they are, for processes that pass them on.
+func (f OverwriteFiles) Texts() (images, components string, err error) {
+	for path, text := range map[string]*string{f.Images: &images, f.Components: &components} {
+		if path == "" {
+			continue
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return "", "", fmt.Errorf("read image vector overwrite: %w", err)
+		}
+		*text = string(data)
+	}
+	return images, components, nil
 }

@@ -31,6 +31,8 @@ import (
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/landscape/addon"
 	"gardener.cloud/gardener/landscape/containers"
@@ -39,6 +41,18 @@ import (
 
 // fieldOwner is the landscape's name as a field manager.
 const fieldOwner = "landscape"
+
+const (
+	// auditPolicy is the file on a machine that says what the kube-apiserver logs of its requests.
+	auditPolicy = "/etc/machine/audit-policy.yaml"
+	// auditDir is the directory on a machine of the log. The machine's directory on this computer has it too.
+	auditDir = "/var/log/kubernetes/audit"
+)
+
+// AuditDir is the directory of the audit log of a cluster, and of its rotated files.
+func (l *Landscape) AuditDir(cluster Cluster) string {
+	return filepath.Join(l.machineDir(cluster.Machines[0].Name), "audit")
+}
 
 // ignoredChecks are kubeadm's checks that mean nothing in a container: they read kernel modules and the build configuration of the kernel.
 const ignoredChecks = "[SystemVerification, FileContent--proc-sys-net-bridge-bridge-nf-call-iptables, Port-10250]"
@@ -61,6 +75,22 @@ func (c Cluster) localDNS() netip.Addr {
 	addr := c.services().Addr().As4()
 	addr[3] = 53
 	return netip.AddrFrom4(addr)
+}
+
+// localDNSServers are the servers of the names of shoots and seeds that a cluster asks: its own first, then those of the other seeds, as each
+// knows only names of its own seed. The runtime cluster has them also without a garden; clusters that are no seeds have none.
+func (l *Landscape) localDNSServers(cluster Cluster) []netip.AddrPort {
+	if cluster.seed() == "" {
+		return nil
+	}
+	const port = 53
+	servers := []netip.AddrPort{netip.AddrPortFrom(cluster.localDNS(), port)}
+	for _, other := range seedClusters(l.state.Clusters) {
+		if other.Name != cluster.Name {
+			servers = append(servers, netip.AddrPortFrom(l.network().Machine(other.Machines[0].Number), localDNSNodePort))
+		}
+	}
+	return servers
 }
 
 // apiServer is the address of a cluster's kube-apiserver that works without Services.
@@ -94,6 +124,9 @@ func (l *Landscape) ensureNode(ctx context.Context, c *containers.Client, cluste
 			return err
 		}
 		if values["Encryption"], err = l.writeEncryptionConfig(cluster, state.Keys); err != nil {
+			return err
+		}
+		if err := l.ensureAuthorizationConfig(cluster); err != nil {
 			return err
 		}
 	} else {
@@ -135,7 +168,18 @@ func (l *Landscape) writeKubeadmConfig(cluster Cluster, machine Machine, etcdTag
 		"Name": machine.Name, "Address": l.network().Machine(machine.Number), "IgnoredChecks": ignoredChecks,
 		"Cluster": cluster.Name, "Version": cluster.Version, "APIServer": l.apiServer(cluster),
 		"Pods": cluster.pods(), "Services": cluster.services(), "EtcdTag": etcdTag, "EncryptionDir": encryptionDir,
+		"Authorization": authorizationDir + "/" + authorizationFile, "AuthorizationDir": authorizationDir,
 	})
+	if verb(cluster, machine) == "init" {
+		policy, err := render("audit-policy.yaml.tmpl", nil)
+		if err != nil {
+			return err
+		}
+		if err := host.WriteFile(filepath.Join(l.userDataDir(machine.Name), filepath.Base(auditPolicy)), policy, 0o644); err != nil {
+			return err
+		}
+		values["AuditPolicy"], values["AuditDir"] = auditPolicy, auditDir
+	}
 	config, err := render("kubeadm-"+verb(cluster, machine)+".yaml.tmpl", values)
 	if err != nil {
 		return err
@@ -200,7 +244,7 @@ func (l *Landscape) Client(cluster string) (client.WithWatch, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiregistrationv1.AddToScheme(scheme),
 		corev1beta1.AddToScheme(scheme), gardencorev1.AddToScheme(scheme), authenticationv1alpha1.AddToScheme(scheme),
-		machinev1alpha1.AddToScheme(scheme)); err != nil {
+		machinev1alpha1.AddToScheme(scheme), operatorv1alpha1.AddToScheme(scheme), seedmanagementv1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	return client.NewWithWatch(config, client.Options{Scheme: scheme})
@@ -250,9 +294,7 @@ func (l *Landscape) installAddons(ctx context.Context, cluster Cluster, images m
 		Images: images, Pods: cluster.pods(), DNS: cluster.dns(), Pool: l.network().Pool(cluster.Number),
 		APIServer: l.apiServer(cluster),
 	}
-	if cluster.Name == RuntimeCluster {
-		values.LocalDNS = cluster.localDNS()
-	}
+	values.LocalDNS = l.localDNSServers(cluster)
 	objects, err := addon.Objects(values)
 	if err != nil {
 		return err

@@ -133,10 +133,17 @@ func (s *kubeAPIServerEncryption) Use(ctx context.Context, keys []encryption.Key
 		return err
 	}
 	s.config = path
+	if err := s.ensureAuthorizationConfig(s.cluster); err != nil {
+		return err
+	}
 	machine := s.cluster.Machines[0]
-	_, err = s.client.Run(ctx, machine.Name, nil, "grep", "--quiet", "--fixed-strings", path, kubeAPIServerManifest)
+	for _, used := range []string{path, authorizationDir} { // a cluster of an older version has no configuration of the authorization
+		if _, err = s.client.Run(ctx, machine.Name, nil, "grep", "--quiet", "--fixed-strings", used, kubeAPIServerManifest); err != nil {
+			break
+		}
+	}
 	var exit *containers.ExitError
-	if !errors.As(err, &exit) { // it has it, or cannot be read
+	if !errors.As(err, &exit) { // it has them, or cannot be read
 		return err
 	}
 	if err := s.writeKubeadmConfig(s.cluster, machine, s.etcdTag, map[string]any{"Encryption": path}); err != nil {
@@ -175,18 +182,7 @@ func (s *kubeAPIServerEncryption) AwaitUsed(ctx context.Context) error {
 
 // removeOtherConfigs deletes the configurations of before, with keys that are not in use any more.
 func (s *kubeAPIServerEncryption) removeOtherConfigs() error {
-	entries, err := os.ReadDir(s.encryptionConfigs(s.cluster))
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		if entry.Name() != filepath.Base(s.config) {
-			if err := os.Remove(filepath.Join(s.encryptionConfigs(s.cluster), entry.Name())); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return removeOthers(s.encryptionConfigs(s.cluster), map[string]bool{filepath.Base(s.config): true})
 }
 
 func (s *kubeAPIServerEncryption) Rewrite(ctx context.Context) error {
@@ -234,7 +230,7 @@ func (s *gardenerAPIServerEncryption) Save(ctx context.Context, state encryption
 }
 
 func (s *gardenerAPIServerEncryption) Use(ctx context.Context, keys []encryption.Key) error {
-	s.values.EncryptionKeys = keys
+	s.values.Encryption.Keys = keys
 	objects, err := gardenerapiserver.Objects(s.values)
 	if err != nil {
 		return err
@@ -256,7 +252,7 @@ func (s *gardenerAPIServerEncryption) AwaitUsed(ctx context.Context) error {
 	}, func(reason error) { s.detail(reason.Error()) }, client.InNamespace(constants.GardenNamespace), client.MatchingLabels(gardenerapiserver.Labels())); err != nil {
 		return err
 	}
-	return awaitGardenAPI(ctx, s.c, s.detail)
+	return gardenerapiserver.AwaitServed(ctx, s.c, func(reason error) { s.detail(reason.Error()) })
 }
 
 // Rewrite encrypts what is stored. The resources are discovered and served a moment after their APIService is available, also by other

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gardener.cloud/gardener/internal/component/encryption"
+	"gardener.cloud/gardener/internal/validation/apiserverconfig"
 )
 
 // The first start of a kube-apiserver encrypts already, and what it is configured with stays until the state changes.
@@ -36,12 +37,21 @@ func TestEncryptionOfANewCluster(t *testing.T) {
 	}
 	for _, want := range []string{
 		"{name: encryption-provider-config, value: " + path + "}", "hostPath: /etc/machine/encryption, mountPath: /etc/machine/encryption, readOnly: true",
+		"{name: authorization-config, value: /etc/machine/authorization/config.yaml}",
+		"{name: audit-policy-file, value: /etc/machine/audit-policy.yaml}", "{name: audit-log-path, value: /var/log/kubernetes/audit/audit.log}",
 	} {
 		if !strings.Contains(string(kubeadm), want) {
 			t.Errorf("the configuration of kubeadm lacks %q:\n%s", want, kubeadm)
 		}
 	}
 	// The machine mounts the directory of its user data at /etc/machine.
+	policy, err := os.ReadFile(filepath.Join(l.userDataDir("runtime-0"), "audit-policy.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if errs := apiserverconfig.AuditPolicy(string(policy)); len(errs) > 0 {
+		t.Errorf("the audit policy is invalid: %v", errs.ToAggregate())
+	}
 	config := filepath.Join(l.userDataDir("runtime-0"), strings.TrimPrefix(path, "/etc/machine/"))
 	for _, file := range []string{config, l.encryptionFile(cluster)} {
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {

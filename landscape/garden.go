@@ -2,6 +2,7 @@ package landscape
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -9,8 +10,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -28,24 +31,23 @@ import (
 // gardenTimeout is how long deploying the garden may take on a busy machine.
 const gardenTimeout = 5 * time.Minute
 
-// bringUpGarden deploys the garden into the runtime cluster, and makes it a seed: its kube-apiserver proxies requests for the garden API
-// to gardener-apiserver, which stores its objects in the cluster's own etcd.
+// bringUpGarden deploys the garden into the runtime cluster: its kube-apiserver proxies requests for the garden API to gardener-apiserver,
+// which stores its objects in the cluster's own etcd.
 func (u *upRun) bringUpGarden(ctx context.Context, cluster Cluster) error {
-	var image string
 	if err := u.step(ctx, "Pushing the gardener image", registryContainer, func(ctx context.Context, _ func(string)) (err error) {
-		image, err = u.gardenerImage(ctx)
+		u.image, err = u.gardenerImage(ctx)
 		return err
 	}); err != nil {
 		return err
 	}
-	if err := u.step(ctx, "Deploying the garden", "", func(ctx context.Context, detail func(string)) error {
+	return u.step(ctx, "Deploying the garden", "", func(ctx context.Context, detail func(string)) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, gardenTimeout, fmt.Errorf("not done after %s", gardenTimeout))
 		defer cancel()
 		c, err := u.Client(cluster.Name)
 		if err != nil {
 			return err
 		}
-		server, values, clients, err := u.gardenObjects(ctx, c, cluster, image)
+		server, values, clients, err := u.gardenObjects(ctx, c, cluster, u.image)
 		if err != nil {
 			return err
 		}
@@ -61,28 +63,28 @@ func (u *upRun) bringUpGarden(ctx context.Context, cluster Cluster) error {
 			return err
 		}
 		// The other processes would crash until this API is served.
-		if err := awaitGardenAPI(ctx, c, detail); err != nil {
+		if err := gardenerapiserver.AwaitServed(ctx, c, func(reason error) { detail(reason.Error()) }); err != nil {
 			return err
 		}
 		if err := kube.Apply(ctx, c, fieldOwner, clients...); err != nil {
 			return err
 		}
-		return awaitGarden(ctx, c, detail)
-	}); err != nil {
-		return err
-	}
-	if err := u.bringUpSeed(ctx, cluster, image); err != nil {
-		return err
-	}
-	if image == u.state.Image {
-		return nil
-	}
-	if err := u.rollShoots(ctx, cluster); err != nil {
-		return err
-	}
-	// Only now, so that the next run repeats what an interrupted one has not done.
-	u.state.Image = image
-	return u.save()
+		if err := awaitGarden(ctx, c, detail); err != nil {
+			return err
+		}
+		if err := u.deployAdmissionController(ctx, c, cluster, u.image, detail); err != nil {
+			return err
+		}
+		provider, err := u.localProvider()
+		if err != nil {
+			return err
+		}
+		samples, err := u.samples()
+		if err != nil {
+			return err
+		}
+		return applyToGarden(ctx, c, append(provider, samples...)...)
+	})
 }
 
 // gardenerImage builds the image of the binary gardener, pushes it, and returns its reference with digest.
@@ -147,8 +149,25 @@ func (u *upRun) gardenObjects(
 	if err != nil {
 		return nil, values, nil, err
 	}
-	server = append([]client.Object{etcd}, gardenrbac.Objects(gardenrbac.Values{})...)
+	server = append([]client.Object{etcd}, gardenrbac.Objects()...)
 	return server, values, slices.Concat(controllerManager, scheduler), nil
+}
+
+// deleteFormerRoles deletes the roles of gardenlets that a landscape of a former version has.
+func deleteFormerRoles(ctx context.Context, c client.Client) error {
+	var errs []error
+	for _, list := range []client.ObjectList{&rbacv1.ClusterRoleBindingList{}, &rbacv1.ClusterRoleList{}, &rbacv1.RoleBindingList{}, &rbacv1.RoleList{}} {
+		if err := c.List(ctx, list); err != nil {
+			return fmt.Errorf("list roles and their bindings: %w", err)
+		}
+		errs = append(errs, meta.EachListItem(list, func(item runtime.Object) error {
+			if role, ok := item.(client.Object); ok && gardenrbac.Former(role.GetName()) {
+				return client.IgnoreNotFound(c.Delete(ctx, role))
+			}
+			return nil
+		}))
+	}
+	return errors.Join(errs...)
 }
 
 // etcdCredentials is a Secret with kubeadm's client certificate for the cluster's etcd.
@@ -166,22 +185,6 @@ func (u *upRun) etcdCredentials(ctx context.Context, cluster Cluster) (*corev1.S
 		secret.Data[key] = []byte(content)
 	}
 	return secret, nil
-}
-
-// awaitGardenAPI returns when all APIServices of the garden API are available.
-func awaitGardenAPI(ctx context.Context, c client.WithWatch, detail func(string)) error {
-	return kube.Await(ctx, c, &apiregistrationv1.APIServiceList{}, func(services []*apiregistrationv1.APIService) error {
-		for _, version := range gardenerapiserver.Versions() {
-			index := slices.IndexFunc(services, func(s *apiregistrationv1.APIService) bool { return s.Name == version.Version+"."+version.Group })
-			if index < 0 {
-				return fmt.Errorf("APIService of %s not found", version)
-			}
-			if err := kube.Healthy(services[index]); err != nil {
-				return fmt.Errorf("APIService %q: %w", services[index].Name, err)
-			}
-		}
-		return nil
-	}, func(reason error) { detail(reason.Error()) })
 }
 
 // awaitGarden returns when all processes of the garden are healthy.

@@ -1,4 +1,4 @@
-// Package landscape runs a garden, a seed and shoots on one computer without Docker or an image registry on the internet: machines
+// Package landscape runs a garden, seeds and shoots on one computer without Docker or an image registry on the internet: machines
 // that are containers with systemd, a registry and a resolver they share, and Kubernetes clusters created from them with
 // kubeadm. It owns a directory per landscape, a directory below /run, one network namespace per machine, and a containerd
 // of its own; it changes nothing else on the host.
@@ -51,6 +51,8 @@ type state struct {
 	Index int `json:"index"`
 	// Clusters are ordered by Number; the runtime cluster is the first.
 	Clusters []Cluster `json:"clusters"`
+	// VirtualGarden says that gardener-operator has installed the garden, with a virtual cluster, instead of the landscape in the runtime cluster.
+	VirtualGarden bool `json:"virtualGarden,omitempty"`
 	// Image is the gardener image with which the reconciliation of all shoots was requested, empty without a garden.
 	Image string `json:"image,omitempty"`
 }
@@ -65,6 +67,8 @@ type Cluster struct {
 	Version string `json:"version"`
 	// Machines are the cluster's nodes. The first one holds the control plane.
 	Machines []Machine `json:"machines"`
+	// Seed makes a further cluster a seed of the garden. The runtime cluster is one anyway.
+	Seed bool `json:"seed,omitempty"`
 }
 
 // Machine is one machine of a cluster.
@@ -174,7 +178,7 @@ func (l *Landscape) Cluster(name string) (Cluster, error) {
 
 // CheckKubeconfig returns nil if there is an administrator's kubeconfig of a cluster, and else what to do about it.
 func (l *Landscape) CheckKubeconfig(cluster string) error {
-	if _, err := l.Cluster(cluster); err != nil {
+	if _, err := l.Cluster(cluster); err != nil && !(l.state.VirtualGarden && cluster == VirtualGarden) {
 		return err
 	}
 	if _, err := os.Stat(l.KubeconfigFile(cluster)); err != nil {
@@ -382,6 +386,14 @@ func (l *Landscape) network() host.Network {
 func (l *Landscape) stateFile() string { return filepath.Join(l.Dir, "landscape.json") }
 func (l *Landscape) runDir() string    { return filepath.Join(runRoot, l.Name) }
 func (l *Landscape) logDir() string    { return filepath.Join(l.Dir, "logs") }
+
+// Garden is the name of the cluster that serves the garden API, for KubeconfigFile and Client: the runtime cluster, or a virtual one in it.
+func (l *Landscape) Garden() string {
+	if l.state.VirtualGarden {
+		return VirtualGarden
+	}
+	return RuntimeCluster
+}
 
 // KubeconfigFile is the file of the administrator's kubeconfig of a cluster.
 func (l *Landscape) KubeconfigFile(cluster string) string {

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 
 func TestPlan(t *testing.T) {
 	one := []Cluster{{Name: "runtime", Version: "v1.36.3", Machines: []Machine{{"runtime-0", 0}}}}
+	two := append(slices.Clone(one), Cluster{Name: "local-2", Number: 1, Version: "v1.36.3", Machines: []Machine{{"local-2-0", 1}}, Seed: true})
 	three := []Cluster{{Name: "runtime", Version: "v1.36.3", Machines: []Machine{{"runtime-0", 0}, {"runtime-1", 1}, {"runtime-2", 2}}}}
 	for name, tc := range map[string]struct {
 		have        []Cluster
@@ -42,6 +44,23 @@ func TestPlan(t *testing.T) {
 				{Name: "seed2", Number: 1, Version: "v1.36.3", Machines: []Machine{{"seed2-0", 1}}},
 			},
 		},
+		"a second seed is a cluster of its own": {
+			have: one, options: UpOptions{Cluster: "runtime", Seeds: 2},
+			want: append(one[:1:1], Cluster{Name: "local-2", Number: 1, Version: "v1.36.3", Machines: []Machine{{"local-2-0", 1}}, Seed: true}),
+		},
+		"further seeds get numbers that are free": {
+			have:    append(one[:1:1], Cluster{Name: "other", Number: 1, Version: "v1.35.4", Machines: []Machine{{"other-0", 1}}}),
+			options: UpOptions{Cluster: "runtime", Seeds: 3},
+			want: append(
+				one[:1:1], Cluster{Name: "other", Number: 1, Version: "v1.35.4", Machines: []Machine{{"other-0", 1}}},
+				Cluster{Name: "local-2", Number: 2, Version: "v1.36.3", Machines: []Machine{{"local-2-0", 2}}, Seed: true},
+				Cluster{Name: "local-3", Number: 3, Version: "v1.36.3", Machines: []Machine{{"local-3-0", 3}}, Seed: true},
+			),
+		},
+		"seeds stay":                        {have: two, options: UpOptions{Cluster: "runtime"}, want: two},
+		"as many seeds as there are":        {have: two, options: UpOptions{Cluster: "runtime", Seeds: 2}, want: two},
+		"fewer seeds":                       {have: two, options: UpOptions{Cluster: "runtime", Seeds: 1}, wantError: "has 2 seeds, which may have shoots, and cannot have 1"},
+		"more seeds than there is room for": {have: one, options: UpOptions{Cluster: "runtime", Seeds: 8}, wantError: "room for 7 clusters"},
 		"a version cannot be changed": {
 			have: one, options: UpOptions{Cluster: "runtime", Version: "v1.35.4"},
 			wantError: `cluster "runtime" runs Kubernetes v1.36.3, which cannot be changed to v1.35.4`,

@@ -112,6 +112,12 @@ func (l *Landscape) ensureMachine(ctx context.Context, client *containers.Client
 		}
 		mounts = append(mounts, bind(data, "/var/lib/"+dir, "rw"))
 	}
+	if verb(cluster, machine) == "init" {
+		if err := os.MkdirAll(l.AuditDir(cluster), 0o700); err != nil {
+			return err
+		}
+		mounts = append(mounts, bind(l.AuditDir(cluster), auditDir, "rw"))
+	}
 	// All machines mount the same backups, so that an etcd finds its own on any machine, and provider-local can delete them from any machine.
 	if err := os.MkdirAll(l.backupsDir(), 0o755); err != nil { //nolint:gosec // etcd runs as another user
 		return err

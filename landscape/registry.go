@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"path"
 	"strings"
 	"time"
 
@@ -12,6 +13,10 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"gardener.cloud/gardener/charts"
+	"gardener.cloud/gardener/imagevector"
+	"gardener.cloud/gardener/internal/distribution"
 )
 
 // push pushes an image to the landscape's registry under its whole name, which machines pull it by. An image that the registry already has
@@ -35,6 +40,45 @@ func (l *Landscape) push(ctx context.Context, reference string, image v1.Image) 
 		return fmt.Errorf("push %s: %w", reference, err)
 	}
 	return nil
+}
+
+// pushChart pushes a chart to the landscape's registry, and returns the reference by which pods pull it. Unlike images, which containerd pulls through
+// its mirrors, charts are pulled by gardener-operator and gardenlets themselves. So the registry in the reference is the address that they reach it
+// at, which is private and thus needs no TLS for them. The digest makes what refers to the chart change with it.
+func (u *upRun) pushChart(ctx context.Context, chart string) (string, error) {
+	entry, err := u.images.Find("gardener", imagevector.Query{})
+	if err != nil {
+		return "", err
+	}
+	version, _, err := u.builds.Release()
+	if err != nil {
+		return "", err
+	}
+	archive, metadata, err := charts.Released(chart, charts.Release{Version: version, Repository: entry.Repository})
+	if err != nil {
+		return "", fmt.Errorf("chart %q: %w", chart, err)
+	}
+	artifact, err := distribution.NewChart(archive, metadata)
+	if err != nil {
+		return "", fmt.Errorf("chart %q: %w", chart, err)
+	}
+	target, err := u.pushTarget(path.Dir(entry.Repository) + "/charts/" + artifact.Name + ":" + artifact.Tag)
+	if err != nil {
+		return "", err
+	}
+	transport := u.pushTransport()
+	defer transport.CloseIdleConnections()
+	return pushArtifact(target, artifact.OCIArtifact, remote.WithContext(ctx), remote.WithTransport(transport))
+}
+
+// pushArtifact pushes an artifact unless the registry already has it, and returns its reference with digest.
+func pushArtifact(target name.Reference, artifact *distribution.OCIArtifact, options ...remote.Option) (string, error) {
+	if have, err := remote.Head(target, options...); err != nil || have.Digest != artifact.Digest() {
+		if err := artifact.Push(target, options...); err != nil {
+			return "", fmt.Errorf("push %s: %w", target, err)
+		}
+	}
+	return target.String() + "@" + artifact.Digest().String(), nil
 }
 
 // pushTransport connects to the registry that can be pushed to, whatever the address is. It waits for one that was just started: a socket

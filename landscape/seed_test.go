@@ -1,11 +1,19 @@
 package landscape
 
 import (
+	"encoding/json"
+	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	kubernetesversion "k8s.io/apimachinery/pkg/version"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/charts"
+	"gardener.cloud/gardener/internal/chart"
+	operatorvalidation "gardener.cloud/gardener/internal/validation/operator"
 )
 
 func TestKubernetesVersions(t *testing.T) {
@@ -24,5 +32,155 @@ func TestIssuerHost(t *testing.T) {
 	}
 	if diff := cmp.Diff("discovery.ingress.mine.local.gardener.cloud", string(secret.Data["hostname"])); diff != "" {
 		t.Errorf("hostname (-want +got):\n%s", diff)
+	}
+}
+
+// Each seed serves the names of its own clusters, so with several seeds, each asks the others for names that it does not know.
+func TestLocalDNS(t *testing.T) {
+	runtime := Cluster{Name: "runtime", Machines: []Machine{{"runtime-0", 0}}}
+	other := Cluster{Name: "other", Number: 1, Machines: []Machine{{"other-0", 1}}}
+	second := Cluster{Name: "local-2", Number: 2, Machines: []Machine{{"local-2-0", 2}}, Seed: true}
+	for name, tc := range map[string]struct {
+		clusters []Cluster
+		servers  map[string][]string
+		values   map[string]any
+		// operated and garden are those for seeds and for the garden itself, if gardener-operator has installed the garden.
+		operated, garden map[string]any
+	}{
+		"one seed": {
+			clusters: []Cluster{runtime, other},
+			servers:  map[string][]string{"runtime": {"10.2.0.53:53"}, "other": nil},
+			values:   map[string]any{"clusterIPs": map[string]any{"local": "10.2.0.53"}, "zones": []string{"local.gardener.cloud"}},
+			operated: map[string]any{"clusterIPs": map[string]any{}, "servedByGarden": []string{"local"}, "zones": []string{"local.gardener.cloud"}},
+			garden:   map[string]any{"clusterIP": "10.2.0.53", "zones": []string{"local.gardener.cloud"}},
+		},
+		"two seeds": {
+			clusters: []Cluster{runtime, other, second},
+			servers: map[string][]string{
+				"runtime": {"10.2.0.53:53", "172.30.0.4:30053"}, "other": nil, "local-2": {"10.244.0.53:53", "172.30.0.2:30053"},
+			},
+			values: map[string]any{
+				"clusterIPs": map[string]any{"local": "10.2.0.53", "local-2": "10.244.0.53"}, "zones": []string{"local.gardener.cloud"}, "nodePort": 30053,
+			},
+			operated: map[string]any{
+				"clusterIPs": map[string]any{"local-2": "10.244.0.53"}, "servedByGarden": []string{"local"}, "zones": []string{"local.gardener.cloud"}, "nodePort": 30053,
+			},
+			garden: map[string]any{"clusterIP": "10.2.0.53", "zones": []string{"local.gardener.cloud"}, "nodePort": 30053},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &Landscape{Name: "test", state: state{Clusters: tc.clusters}}
+			got := map[string][]string{}
+			for _, cluster := range tc.clusters {
+				var servers []string
+				for _, server := range l.localDNSServers(cluster) {
+					servers = append(servers, server.String())
+				}
+				got[cluster.Name] = servers
+			}
+			if diff := cmp.Diff(tc.servers, got); diff != "" {
+				t.Errorf("servers (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.values, localDNSValues(tc.clusters)); diff != "" {
+				t.Errorf("values (-want +got):\n%s", diff)
+			}
+			operated, garden := operatedDNSValues(tc.clusters)
+			if diff := cmp.Diff([]map[string]any{tc.operated, tc.garden}, []map[string]any{operated, garden}); diff != "" {
+				t.Errorf("values with gardener-operator (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestClusterOfSeed(t *testing.T) {
+	l := &Landscape{Name: "test", state: state{Clusters: []Cluster{{Name: "runtime"}, {Name: "other"}, {Name: "local-2", Seed: true}}}}
+	for seed, want := range map[string]string{"local": "runtime", "local-2": "local-2"} {
+		if cluster, err := l.clusterOfSeed(seed); err != nil || cluster.Name != want {
+			t.Errorf("seed %q is cluster %q, %v, want %q", seed, cluster.Name, err, want)
+		}
+	}
+	for seed, want := range map[string]string{"": "no seed yet", "other": `"other" is no cluster`, "runtime": `"runtime" is no cluster`} {
+		if _, err := l.clusterOfSeed(seed); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("seed %q: error = %v, want one with %q", seed, err, want)
+		}
+	}
+}
+
+// Seeds differ in what they must not share.
+func TestSeed(t *testing.T) {
+	u := &upRun{Landscape: &Landscape{Name: "mine"}}
+	first := u.seed(Cluster{Name: "runtime"})
+	second := u.seed(Cluster{Name: "local-2", Number: 1, Seed: true})
+	if first.Name != "local" || second.Name != "local-2" {
+		t.Errorf("the seeds are %q and %q", first.Name, second.Name)
+	}
+	if want := "ingress.local-2.seed.mine.local.gardener.cloud"; second.Spec.Ingress.Domain != want {
+		t.Errorf("the ingress domain is %q, want %q", second.Spec.Ingress.Domain, want)
+	}
+	for _, networks := range [][2]string{{first.Spec.Networks.Pods, second.Spec.Networks.Pods}, {first.Spec.Networks.Services, second.Spec.Networks.Services}} {
+		if netip.MustParsePrefix(networks[0]).Overlaps(netip.MustParsePrefix(networks[1])) {
+			t.Errorf("networks %v overlap", networks)
+		}
+	}
+}
+
+// The Extension is valid, and what gardener-operator makes of it in the runtime cluster, and the gardenlet in a seed, are values of the chart.
+func TestProviderExtension(t *testing.T) {
+	seeds, garden := operatedDNSValues([]Cluster{{Name: "runtime", Machines: []Machine{{"runtime-0", 0}}}})
+	raw := func(values map[string]any) *apiextensionsv1.JSON {
+		data, err := json.Marshal(values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &apiextensionsv1.JSON{Raw: data}
+	}
+	e := extensionOf("172.30.0.1:5000/charts/provider-local:v1", raw(map[string]any{"image": "gardener", "dns": seeds}), raw(map[string]any{"image": "gardener", "dns": garden}))
+	if errs := operatorvalidation.ValidateExtension(e); len(errs) > 0 {
+		t.Error(errs.ToAggregate())
+	}
+	archive, err := charts.Archive(charts.ProviderLocal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		values      *apiextensionsv1.JSON
+		own         map[string]any
+		clusterRole string
+		service     bool
+	}{
+		"in the runtime cluster": {
+			e.Spec.Deployment.Extension.RuntimeClusterValues,
+			map[string]any{"runtimeCluster": map[string]any{"enabled": "true", "priorityClassName": "gardener-garden-system-200"}},
+			"gardener.cloud:provider-local:garden", true,
+		},
+		"in the same cluster as a seed": {
+			e.Spec.Deployment.Extension.Values, map[string]any{"seed": map[string]any{"name": "local"}}, "gardener.cloud:provider-local", false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			values := map[string]any{}
+			if err := json.Unmarshal(tc.values.Raw, &values); err != nil {
+				t.Fatal(err)
+			}
+			values["gardener"] = tc.own
+			objects, err := chart.Render(archive, chart.Release{Name: e.Name, Namespace: "extension", Kubernetes: kubernetesversion.Info{GitVersion: "v1.36.3", Major: "1", Minor: "36"}, Values: values})
+			if err != nil {
+				t.Fatal(err)
+			}
+			service := false
+			for _, object := range objects {
+				switch object.GetKind() {
+				case "ClusterRole":
+					if object.GetName() != tc.clusterRole {
+						t.Errorf("it has ClusterRole %q, want %q", object.GetName(), tc.clusterRole)
+					}
+				case "Service":
+					service = true
+				}
+			}
+			if service != tc.service {
+				t.Errorf("it has a Service: %t, want %t", service, tc.service)
+			}
+		})
 	}
 }

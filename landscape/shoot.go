@@ -2,7 +2,6 @@ package landscape
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -14,13 +13,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authenticationv1alpha1 "gardener.cloud/gardener/api/authentication/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// gatewayService is the load balancer in front of all control planes of the seed.
+// gatewayService is the load balancer in front of all control planes of a seed.
 var gatewayService = client.ObjectKey{Namespace: "gateway", Name: "gateway"}
 
 // Access is a request for credentials of a shoot.
@@ -39,11 +39,17 @@ func (l *Landscape) ShootKubeconfig(ctx context.Context, access Access) (string,
 	if err := l.CheckKubeconfig(RuntimeCluster); err != nil {
 		return "", err
 	}
-	c, err := l.Client(RuntimeCluster)
+	c, err := l.Client(l.Garden())
 	if err != nil {
 		return "", err
 	}
-	raw, err := requestKubeconfig(ctx, c, access)
+	shoot := &corev1beta1.Shoot{}
+	if err := c.Get(ctx, access.Shoot, shoot); apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("shoot %q not found; list them with: kubectl get shoots -A", access.Shoot)
+	} else if err != nil {
+		return "", fmt.Errorf("read shoot %q: %w", access.Shoot, err)
+	}
+	raw, err := requestKubeconfig(ctx, c, shoot, access)
 	if err != nil {
 		return "", err
 	}
@@ -51,15 +57,12 @@ func (l *Landscape) ShootKubeconfig(ctx context.Context, access Access) (string,
 	if err != nil {
 		return "", fmt.Errorf("read the kubeconfig from the garden: %w", err)
 	}
-	gateway := &corev1.Service{}
-	if err := c.Get(ctx, gatewayService, gateway); err != nil {
-		return "", fmt.Errorf("find the gateway of the seed: %w", err)
-	}
-	if len(gateway.Status.LoadBalancer.Ingress) == 0 {
-		return "", errors.New("the gateway of the seed has no address yet")
+	gateway, err := l.gatewayAddress(ctx, shoot)
+	if err != nil {
+		return "", err
 	}
 	for _, cluster := range config.Clusters {
-		if err := byAddress(cluster, gateway.Status.LoadBalancer.Ingress[0].IP); err != nil {
+		if err := byAddress(cluster, gateway); err != nil {
 			return "", err
 		}
 	}
@@ -74,6 +77,26 @@ func (l *Landscape) ShootKubeconfig(ctx context.Context, access Access) (string,
 	return file, os.WriteFile(file, raw, 0o600)
 }
 
+// gatewayAddress is the address of the gateway of the seed that a shoot is on.
+func (l *Landscape) gatewayAddress(ctx context.Context, shoot *corev1beta1.Shoot) (string, error) {
+	cluster, err := l.clusterOfSeed(ptr.Deref(shoot.Status.SeedName, ptr.Deref(shoot.Spec.SeedName, "")))
+	if err != nil {
+		return "", fmt.Errorf("shoot %q: %w", client.ObjectKeyFromObject(shoot), err)
+	}
+	c, err := l.Client(cluster.Name)
+	if err != nil {
+		return "", err
+	}
+	gateway := &corev1.Service{}
+	if err := c.Get(ctx, gatewayService, gateway); err != nil {
+		return "", fmt.Errorf("find the gateway of seed %q: %w", cluster.seed(), err)
+	}
+	if len(gateway.Status.LoadBalancer.Ingress) == 0 {
+		return "", fmt.Errorf("the gateway of seed %q has no address yet", cluster.seed())
+	}
+	return gateway.Status.LoadBalancer.Ingress[0].IP, nil
+}
+
 func (l *Landscape) shootKubeconfigFile(access Access) string {
 	kind := "admin"
 	if access.Viewer {
@@ -83,13 +106,7 @@ func (l *Landscape) shootKubeconfigFile(access Access) string {
 }
 
 // requestKubeconfig requests credentials from the garden.
-func requestKubeconfig(ctx context.Context, c client.Client, access Access) ([]byte, error) {
-	shoot := &corev1beta1.Shoot{}
-	if err := c.Get(ctx, access.Shoot, shoot); apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("shoot %q not found; list them with: kubectl get shoots -A", access.Shoot)
-	} else if err != nil {
-		return nil, fmt.Errorf("read shoot %q: %w", access.Shoot, err)
-	}
+func requestKubeconfig(ctx context.Context, c client.Client, shoot *corev1beta1.Shoot, access Access) ([]byte, error) {
 	seconds := int64(access.Expiration.Seconds())
 	if access.Viewer {
 		request := &authenticationv1alpha1.ViewerKubeconfigRequest{}

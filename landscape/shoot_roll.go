@@ -12,12 +12,15 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// rollShoots requests that the gardenlet with a new image reconciles every shoot, and does not wait for it. The gardenlet would do so by
-// itself within the hour, but would not retry shoots that Failed.
-func (u *upRun) rollShoots(ctx context.Context, cluster Cluster) error {
+// rollShoots requests that the gardenlets reconcile every shoot if their image is a new one, and does not wait for it. They would do so by
+// themselves within the hour, but would not retry shoots that Failed.
+func (u *upRun) rollShoots(ctx context.Context) error {
+	if u.image == u.state.Image {
+		return nil
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, gardenTimeout, fmt.Errorf("not done after %s", gardenTimeout))
 	defer cancel()
-	c, err := u.Client(cluster.Name)
+	c, err := u.Client(u.Garden())
 	if err != nil {
 		return err
 	}
@@ -39,7 +42,9 @@ func (u *upRun) rollShoots(ctx context.Context, cluster Cluster) error {
 			return err
 		}
 	}
-	return nil
+	// Only now, so that the next run repeats what an interrupted one has not done.
+	u.state.Image = u.image
+	return u.save()
 }
 
 // rollOperation is the operation that rolls a shoot to a new image; empty if it gets the image anyway, or has another operation pending.

@@ -112,7 +112,7 @@ func (s *Status) problems() []string {
 	}
 	add(s.Garden.Problem, "garden")
 	for _, component := range s.Garden.Components {
-		add(component.Problem, "component %s/%s", component.Namespace, component.Name)
+		add(component.Problem, "component %s/%s of cluster %s", component.Namespace, component.Name, component.Cluster)
 	}
 	for _, seed := range s.Garden.Seeds {
 		add(seed.Problem, "seed %s", seed.Name)

@@ -24,7 +24,7 @@ import (
 
 // GardenStatus is the garden, with its seeds and shoots.
 type GardenStatus struct {
-	// Components are the processes of the garden and of its first seed, without those of shoots.
+	// Components are the processes of the garden and of its seeds, without those of shoots.
 	Components []ComponentStatus `json:"components"`
 	Seeds      []SeedStatus      `json:"seeds"`
 	Shoots     []ShootStatus     `json:"shoots"`
@@ -34,6 +34,8 @@ type GardenStatus struct {
 
 // ComponentStatus is a Deployment or StatefulSet.
 type ComponentStatus struct {
+	// Cluster is the cluster that it runs in.
+	Cluster   string `json:"cluster"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	// Version is the tag of its image.
@@ -83,7 +85,7 @@ type ShootStatus struct {
 	Hibernated    bool              `json:"hibernated,omitempty"`
 	// Problem says why it is not healthy; empty if it is.
 	Problem string `json:"problem,omitempty"`
-	// Machines and MachinesReady count its machines on this landscape's first seed.
+	// Machines and MachinesReady count its machines on the seeds of this landscape.
 	Machines      int       `json:"machines"`
 	MachinesReady int       `json:"machinesReady"`
 	Created       time.Time `json:"created"`
@@ -96,43 +98,48 @@ type ShootStatus struct {
 func (l *Landscape) gardenStatus(ctx context.Context) *GardenStatus {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	deployments, statefulSets, pods := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &corev1.PodList{}
-	seeds, shoots, machines := &corev1beta1.SeedList{}, &corev1beta1.ShootList{}, &machinev1alpha1.MachineList{}
-	if err := l.list(ctx, RuntimeCluster, deployments, statefulSets, pods); err != nil {
-		return nil // The status of the cluster says so.
+	status := &GardenStatus{}
+	var machines []machinev1alpha1.Machine
+	var usage []map[string][]ComponentUsage
+	var errs []error
+	for _, cluster := range seedClusters(l.state.Clusters) {
+		deployments, statefulSets, pods := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &corev1.PodList{}
+		err := l.list(ctx, cluster.Name, deployments, statefulSets, pods)
+		hasGarden := slices.ContainsFunc(deployments.Items, func(d appsv1.Deployment) bool { return d.Namespace == constants.GardenNamespace })
+		switch {
+		case cluster.Name == RuntimeCluster && (err != nil || !hasGarden):
+			return nil
+		case err != nil:
+			continue // The status of the cluster says so.
+		}
+		used := UsageOf(pods.Items)
+		status.Components = append(status.Components, components(cluster.Name, deployments.Items, statefulSets.Items, used)...)
+		usage = append(usage, used)
+		inCluster := &machinev1alpha1.MachineList{}
+		// The CRD of Machines is only installed when the cluster is a seed.
+		if err := l.list(ctx, cluster.Name, inCluster); !meta.IsNoMatchError(err) {
+			errs = append(errs, err)
+		}
+		machines = append(machines, inCluster.Items...)
 	}
-	if !slices.ContainsFunc(deployments.Items, func(d appsv1.Deployment) bool { return d.Namespace == constants.GardenNamespace }) {
-		return nil
-	}
-	status := &GardenStatus{Components: components(deployments.Items, statefulSets.Items)}
-	err := l.list(ctx, RuntimeCluster, seeds, shoots)
-	// The CRD of Machines is only installed with the first seed.
-	if machinesErr := l.list(ctx, RuntimeCluster, machines); !meta.IsNoMatchError(machinesErr) {
-		err = errors.Join(err, machinesErr)
-	}
-	if err != nil {
+	seeds, shoots := &corev1beta1.SeedList{}, &corev1beta1.ShootList{}
+	if err := errors.Join(append(errs, l.list(ctx, l.Garden(), seeds, shoots))...); err != nil {
 		status.Problem = err.Error()
 	}
 	for i := range seeds.Items {
 		status.Seeds = append(status.Seeds, seedStatus(&seeds.Items[i]))
 	}
 	for i := range shoots.Items {
-		status.Shoots = append(status.Shoots, shootStatus(&shoots.Items[i], machines.Items))
+		status.Shoots = append(status.Shoots, shootStatus(&shoots.Items[i], machines))
 	}
-	status.addUsage(UsageOf(pods.Items), shoots.Items)
+	for _, used := range usage {
+		status.addUsage(used, shoots.Items)
+	}
 	return status
 }
 
-// addUsage adds memory and CPU time to components and shoots.
+// addUsage adds memory and CPU time in one seed to shoots.
 func (s *GardenStatus) addUsage(usage map[string][]ComponentUsage, shoots []corev1beta1.Shoot) {
-	for i := range s.Components {
-		component := &s.Components[i]
-		for _, used := range usage[component.Namespace] {
-			if used.Component == component.Name {
-				component.Usage = used
-			}
-		}
-	}
 	for i := range s.Shoots {
 		for _, used := range usage[shoots[i].Status.TechnicalID] {
 			if used.Component == MachineComponent {
@@ -144,15 +151,20 @@ func (s *GardenStatus) addUsage(usage map[string][]ComponentUsage, shoots []core
 	}
 }
 
-func components(deployments []appsv1.Deployment, statefulSets []appsv1.StatefulSet) []ComponentStatus {
+func components(cluster string, deployments []appsv1.Deployment, statefulSets []appsv1.StatefulSet, usage map[string][]ComponentUsage) []ComponentStatus {
 	var all []ComponentStatus
 	add := func(object client.Object, template corev1.PodTemplateSpec) {
 		if ns := object.GetNamespace(); ns != constants.GardenNamespace && ns != gateway.Namespace && !strings.HasPrefix(ns, "extension-") {
 			return
 		}
-		component := ComponentStatus{Namespace: object.GetNamespace(), Name: object.GetName(), Version: version(template.Spec.Containers[0].Image)}
+		component := ComponentStatus{Cluster: cluster, Namespace: object.GetNamespace(), Name: object.GetName(), Version: version(template.Spec.Containers[0].Image)}
 		if err := kube.Healthy(object); err != nil {
 			component.Problem = err.Error()
+		}
+		for _, used := range usage[component.Namespace] {
+			if used.Component == component.Name {
+				component.Usage = used
+			}
 		}
 		all = append(all, component)
 	}

@@ -32,14 +32,14 @@ func TestProblems(t *testing.T) {
 				}},
 				Garden: &GardenStatus{
 					Problem:    "no seeds",
-					Components: []ComponentStatus{{Namespace: "garden", Name: "gardenlet", Problem: "0 pods"}},
+					Components: []ComponentStatus{{Cluster: "runtime", Namespace: "garden", Name: "gardenlet", Problem: "0 pods"}},
 					Seeds:      []SeedStatus{{Name: "local", Problem: "no contact"}},
 					Shoots:     []ShootStatus{{Namespace: "garden-a", Name: "b", Problem: "Create Failed"}},
 				},
 			},
 			want: []string{
 				"service registry: it does not run", "machine runtime-0: the machine does not run",
-				`namespace kube-system of cluster runtime: Pod "a" is not ready`, "garden: no seeds", "component garden/gardenlet: 0 pods",
+				`namespace kube-system of cluster runtime: Pod "a" is not ready`, "garden: no seeds", "component garden/gardenlet of cluster runtime: 0 pods",
 				"seed local: no contact", "shoot garden-a/b: Create Failed",
 			},
 		},

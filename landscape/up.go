@@ -31,6 +31,8 @@ const (
 	clusterMemory = 2 << 30
 	// shootMemory is what the garden, a seed and a shoot with a node use together with it.
 	shootMemory = 5 << 30
+	// seedMemory is what a further seed uses without shoots, with room for the kernel's caches.
+	seedMemory = 2 << 30
 	// newDisk is the disk space of a landscape's images and data, and sameDisk what another gardener image and the logs add to one that runs.
 	newDisk  = 5 << 30
 	sameDisk = 1 << 30
@@ -42,6 +44,9 @@ type UpOptions struct {
 	Cluster string
 	// Machines is the number of the cluster's machines; 0 keeps the current number, and is 1 for a new cluster.
 	Machines int
+	// Seeds is the number of seeds of the garden, with the runtime cluster; 0 keeps the current number. Each further one is a cluster
+	// of its own. The number cannot shrink: seeds may have shoots.
+	Seeds int
 	// Version is the cluster's Kubernetes version, such as "v1.36.3"; empty for the version it has, or the default of the
 	// distribution for a new cluster. The version of a cluster that exists cannot be changed.
 	Version string
@@ -49,6 +54,8 @@ type UpOptions struct {
 	Images imagevector.Vector
 	// Gardener is the path of the binary gardener. Empty for clusters without a garden.
 	Gardener string
+	// Operator installs the garden through gardener-operator, with a virtual cluster. It stays so: objects do not move between the two.
+	Operator bool
 	// RotateEncryptionKeys rotates the keys that Secrets and resources of the garden are encrypted with in etcd. Old ones are rotated anyway.
 	RotateEncryptionKeys bool
 	// Shoot creates the sample shoot and waits for it. It needs a garden.
@@ -64,6 +71,9 @@ func (o UpOptions) withDefaults() UpOptions {
 func (l *Landscape) Check(options UpOptions) error {
 	if l.damage != nil {
 		return l.damage
+	}
+	if options.Operator && !l.state.VirtualGarden && l.state.Image != "" {
+		return fmt.Errorf("the runtime cluster of landscape %q serves the garden API, whose objects do not move to a virtual cluster: take the landscape down first", l.Name)
 	}
 	next, _, err := l.plan(options.withDefaults(), "")
 	if err != nil {
@@ -82,18 +92,29 @@ func (l *Landscape) Check(options UpOptions) error {
 
 // needs are the bytes of memory and of disk that Up needs in addition to what runs already.
 func needs(clusters []Cluster, runs func(machine string) bool, wantShoot, hasShoot bool) (memory, disk int64) {
-	switch {
-	case !runs(clusters[0].Machines[0].Name) && wantShoot:
-		return shootMemory, newDisk
-	case wantShoot && !hasShoot:
-		return clusterMemory, newDisk
+	stopped := func(cluster Cluster) bool {
+		return slices.ContainsFunc(cluster.Machines, func(machine Machine) bool { return !runs(machine.Name) })
 	}
+	var other bool // a cluster that is no further seed has to be started
 	for _, cluster := range clusters {
-		if slices.ContainsFunc(cluster.Machines, func(machine Machine) bool { return !runs(machine.Name) }) {
-			return clusterMemory, newDisk
+		switch {
+		case !stopped(cluster):
+		case cluster.Seed:
+			memory += seedMemory
+		default:
+			other = true
 		}
 	}
-	return 0, sameDisk
+	switch {
+	case !runs(clusters[0].Machines[0].Name) && wantShoot:
+		memory += shootMemory
+	case other, wantShoot && !hasShoot:
+		memory += clusterMemory
+	}
+	if memory == 0 {
+		return 0, sameDisk
+	}
+	return memory, newDisk
 }
 
 // Up brings the landscape up, or goes on where an earlier run ended, and returns when all nodes and system pods of the
@@ -156,6 +177,7 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 		}
 	}
 	l.state.Clusters = next
+	l.state.VirtualGarden = l.state.VirtualGarden || options.Operator
 	if err := l.save(); err != nil {
 		return err
 	}
@@ -173,7 +195,14 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 			return err
 		}
 	}
-	if options.Gardener == "" || !options.Shoot {
+	if options.Gardener == "" {
+		return nil
+	}
+	// Only now, when the gardenlets of all seeds have the new image.
+	if err := u.rollShoots(ctx); err != nil {
+		return err
+	}
+	if !options.Shoot {
 		return nil
 	}
 	return u.bringUpSample(ctx)
@@ -190,14 +219,9 @@ func (l *Landscape) plan(options UpOptions, defaultVersion string) (next []Clust
 		if !namePattern.MatchString(options.Cluster) {
 			return nil, nil, fmt.Errorf("invalid cluster name %q: at most 20 lower case letters, digits and dashes, starting with a letter", options.Cluster)
 		}
-		number := 0
-		for slices.ContainsFunc(next, func(c Cluster) bool { return c.Number == number }) {
-			number++
+		if next, err = addCluster(next, Cluster{Name: options.Cluster, Version: defaultVersion}); err != nil {
+			return nil, nil, err
 		}
-		if number >= host.MaxClusters {
-			return nil, nil, fmt.Errorf("a landscape has room for %d clusters", host.MaxClusters)
-		}
-		next = append(next, Cluster{Name: options.Cluster, Number: number, Version: defaultVersion})
 		index = len(next) - 1
 	}
 	cluster := &next[index]
@@ -221,17 +245,59 @@ func (l *Landscape) plan(options UpOptions, defaultVersion string) (next []Clust
 	if want < len(cluster.Machines) {
 		removed = slices.Clone(cluster.Machines[want:])
 		cluster.Machines = slices.Clone(cluster.Machines[:want])
-		return next, removed, nil
+	} else if err := addMachines(next, index, want); err != nil {
+		return nil, nil, err
 	}
+	next, err = planSeeds(next, options.Seeds, defaultVersion)
+	return next, removed, err
+}
+
+// planSeeds returns the clusters with as many seeds as desired, 0 for those that there are.
+func planSeeds(clusters []Cluster, want int, defaultVersion string) (next []Cluster, err error) {
+	next = slices.Clone(clusters)
+	if have := len(seedClusters(next)); want < 0 || want > 0 && want < have {
+		return nil, fmt.Errorf("the landscape has %d seeds, which may have shoots, and cannot have %d: take it down first", have, want)
+	}
+	for number := 2; number <= want; number++ {
+		name := seedName + "-" + strconv.Itoa(number)
+		index := slices.IndexFunc(next, func(c Cluster) bool { return c.Name == name })
+		if index < 0 {
+			index = len(next)
+			if next, err = addCluster(next, Cluster{Name: name, Version: defaultVersion}); err != nil {
+				return nil, err
+			}
+			if err := addMachines(next, index, 1); err != nil {
+				return nil, err
+			}
+		}
+		next[index].Seed = true
+	}
+	return next, nil
+}
+
+// addCluster gives a cluster the first free number, and returns the clusters with it.
+func addCluster(clusters []Cluster, cluster Cluster) ([]Cluster, error) {
+	for slices.ContainsFunc(clusters, func(c Cluster) bool { return c.Number == cluster.Number }) {
+		cluster.Number++
+	}
+	if cluster.Number >= host.MaxClusters {
+		return nil, fmt.Errorf("a landscape has room for %d clusters", host.MaxClusters)
+	}
+	return append(clusters, cluster), nil
+}
+
+// addMachines adds machines to a cluster until it has as many as desired.
+func addMachines(clusters []Cluster, index, want int) error {
+	cluster := &clusters[index]
 	cluster.Machines = slices.Clone(cluster.Machines)
 	for i := len(cluster.Machines); i < want; i++ {
-		number, err := freeMachineNumber(next)
+		number, err := freeMachineNumber(clusters)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 		cluster.Machines = append(cluster.Machines, Machine{Name: cluster.Name + "-" + strconv.Itoa(i), Number: number})
 	}
-	return next, nil, nil
+	return nil
 }
 
 // has reports whether the landscape has a cluster of this name.
@@ -329,6 +395,8 @@ type upRun struct {
 	artifacts *artifacts
 	images    imagevector.Vector
 	gardener  string
+	// image is the gardener image, once it is pushed.
+	image string
 	// rotateKeys rotates the keys that data in etcd is encrypted with.
 	rotateKeys bool
 	client     *containers.Client
@@ -474,8 +542,18 @@ func (u *upRun) bringUpCluster(ctx context.Context, cluster Cluster) error {
 		}
 	}
 	// The nodes and pods of the cluster become ready meanwhile.
-	if cluster.Name == RuntimeCluster && u.gardener != "" {
+	if cluster.Name == RuntimeCluster && u.gardener != "" && u.state.VirtualGarden {
+		if err := u.bringUpOperator(ctx, cluster); err != nil {
+			return err
+		}
+	}
+	if cluster.Name == RuntimeCluster && u.gardener != "" && !u.state.VirtualGarden {
 		if err := u.bringUpGarden(ctx, cluster); err != nil {
+			return err
+		}
+	}
+	if cluster.seed() != "" && u.gardener != "" {
+		if err := u.bringUpSeed(ctx, cluster); err != nil {
 			return err
 		}
 	}

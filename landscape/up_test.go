@@ -12,6 +12,7 @@ import (
 func TestNeeds(t *testing.T) {
 	one := []Cluster{{Name: "runtime", Machines: []Machine{{"runtime-0", 0}}}}
 	two := slices.Concat(one, []Cluster{{Name: "seed2", Machines: []Machine{{"seed2-0", 1}}}})
+	seeds := slices.Concat(one, []Cluster{{Name: "local-2", Machines: []Machine{{"local-2-0", 1}}, Seed: true}})
 	for name, tc := range map[string]struct {
 		clusters            []Cluster
 		running             []string
@@ -23,6 +24,9 @@ func TestNeeds(t *testing.T) {
 		"a shoot for what runs":            {clusters: one, running: []string{"runtime-0"}, wantShoot: true, memory: 2 << 30, disk: 5 << 30},
 		"a landscape without a shoot":      {clusters: one, memory: 2 << 30, disk: 5 << 30},
 		"a second cluster beside the rest": {clusters: two, running: []string{"runtime-0"}, memory: 2 << 30, disk: 5 << 30},
+		"two seeds, with a shoot":          {clusters: seeds, wantShoot: true, memory: 7 << 30, disk: 5 << 30},
+		"two seeds, without a shoot":       {clusters: seeds, memory: 4 << 30, disk: 5 << 30},
+		"a second seed for what runs":      {clusters: seeds, running: []string{"runtime-0"}, wantShoot: true, hasShoot: true, memory: 2 << 30, disk: 5 << 30},
 		"all runs, with a shoot":           {clusters: two, running: []string{"runtime-0", "seed2-0"}, wantShoot: true, hasShoot: true, disk: 1 << 30},
 		"all runs, without a shoot":        {clusters: one, running: []string{"runtime-0"}, disk: 1 << 30},
 	} {

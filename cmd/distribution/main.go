@@ -3,6 +3,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -71,7 +72,7 @@ write itself, from the recipes in distribution/, into a cache: artifacts in the 
 	cmd.SetErr(errOut)
 	cmd.PersistentFlags().StringVar(&c.root, "root", "", "the checkout that holds distribution/ (default: the one around the working directory)")
 	cmd.PersistentFlags().StringVar(&c.cache, "cache", "", "where artifacts are kept (default: $"+distribution.CacheEnv+", else gardener/distribution in the user's cache directory)")
-	cmd.AddCommand(c.build(), c.list(), c.path(), c.images(), c.prune(), c.align())
+	cmd.AddCommand(c.build(), c.list(), c.path(), c.images(), c.sbom(), c.push(), c.lock(), c.prune(), c.align())
 	return cmd
 }
 
@@ -87,7 +88,7 @@ func (c *cli) open() (*distribution.Distribution, error) {
 }
 
 func (c *cli) build() *cobra.Command {
-	var all bool
+	var all, locked bool
 	cmd := &cobra.Command{
 		Use:   "build [PRODUCT[@VERSION]...]",
 		Short: "Build products that are not in the cache",
@@ -95,14 +96,21 @@ func (c *cli) build() *cobra.Command {
   distribution build
   distribution build --all
   distribution build kubernetes@v1.35.4 etcd
+  distribution build --locked
 
 build makes the products named, and what they are built on; without names, everything a landscape needs.
-Progress goes to stderr. An interrupted build leaves no incomplete artifact: run it again.`,
+Progress goes to stderr. An interrupted build leaves no incomplete artifact: run it again.
+
+Debian packages that differ from the lock files are listed, as Debian publishes fixes and its mirrors keep no earlier versions. With --locked
+they are an error. Another archive under the same version is always one.`,
 		RunE: func(cmd *cobra.Command, refs []string) error {
 			start := time.Now()
 			d, err := c.open()
 			if err != nil {
 				return err
+			}
+			if locked {
+				d.Locks = distribution.RequireLocked
 			}
 			switch {
 			case all && len(refs) > 0:
@@ -112,17 +120,18 @@ Progress goes to stderr. An interrupted build leaves no incomplete artifact: run
 			case len(refs) == 0:
 				refs = d.Default()
 			}
-			counter := &counting{Lines: distribution.NewLines(c.errOut)}
-			stop, stopped := make(chan struct{}), make(chan struct{})
-			go func() {
-				defer close(stopped)
-				counter.Run(stop)
-			}()
+			counter, stop := c.progress()
 			_, err = d.Build(cmd.Context(), counter, refs...)
-			close(stop)
-			<-stopped
+			stop()
 			if err != nil {
 				return err
+			}
+			unlocked, err := d.Unlocked(refs...)
+			if err != nil {
+				return err
+			}
+			for _, u := range unlocked {
+				fmt.Fprintf(c.errOut, "not locked: %s\n", u)
 			}
 			took := time.Since(start).Round(10 * time.Millisecond)
 			if counter.missing == 0 {
@@ -134,7 +143,51 @@ Progress goes to stderr. An interrupted build leaves no incomplete artifact: run
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "also build products that a landscape does not need, in their standard versions")
+	cmd.Flags().BoolVar(&locked, "locked", false, "refuse Debian packages that differ from the lock files")
 	return cmd
+}
+
+// progress writes the progress of a build to stderr until stop returns.
+func (c *cli) progress() (p *counting, stop func()) {
+	p = &counting{Lines: distribution.NewLines(c.errOut)}
+	stopping, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		p.Run(stopping)
+	}()
+	return p, func() {
+		close(stopping)
+		<-stopped
+	}
+}
+
+func (c *cli) lock() *cobra.Command {
+	return &cobra.Command{
+		Use:   "lock [PRODUCT...]",
+		Short: "Write the Debian packages of products, with versions and hashes, into lock files",
+		Long: `Examples:
+  distribution lock
+  distribution lock machine-root
+
+lock builds products with Debian packages that are not in the cache, and writes which packages they consist of into debian-ARCHITECTURE.lock
+beside the recipe. For newer packages, first set debian.refreshed in the recipe to today.`,
+		RunE: func(cmd *cobra.Command, refs []string) error {
+			d, err := c.open()
+			if err != nil {
+				return err
+			}
+			if len(refs) == 0 {
+				refs = d.All()
+			}
+			progress, stop := c.progress()
+			files, err := d.Lock(cmd.Context(), progress, refs...)
+			stop()
+			for _, file := range files {
+				fmt.Fprintln(c.out, file)
+			}
+			return err
+		},
+	}
 }
 
 // counting keeps the numbers that Begin reported.
@@ -266,6 +319,93 @@ func (c *cli) images() *cobra.Command {
 		},
 	}
 	c.outputFlag(cmd, "json|yaml")
+	return cmd
+}
+
+func (c *cli) sbom() *cobra.Command {
+	return &cobra.Command{
+		Use:   "sbom IMAGE",
+		Short: "Print the software bill of materials of an image, as CycloneDX JSON",
+		Long: `Examples:
+  distribution sbom registry.k8s.io/kube-apiserver:v1.36.3
+  distribution sbom docker.io/library/haproxy:2.6 | jq -r '.components[].purl'
+
+sbom lists the Debian packages and the Go modules that an image of an artifact consists of.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			d, err := c.open()
+			if err != nil {
+				return err
+			}
+			image, err := d.Image(args[0])
+			if err != nil {
+				return err
+			}
+			data, err := os.ReadFile(image.SBOM())
+			if err != nil {
+				return err
+			}
+			_, err = c.out.Write(data)
+			return err
+		},
+	}
+}
+
+func (c *cli) push() *cobra.Command {
+	var output string
+	var p distribution.Push
+	cmd := &cobra.Command{
+		Use:   "push REGISTRY [PRODUCT[@VERSION]...]",
+		Short: "Push images and charts to a registry",
+		Long: `Examples:
+  distribution push registry.example.com/gardener --output image-vector-overwrite.yaml
+  distribution push localhost:5000 kubernetes etcd
+
+push pushes the images of the products named, or of all that are built, the image with all processes of Gardener (bin/gardener), and the
+charts. What the registry has already is not pushed again. Images keep their names below the registry, as in a mirror: registry.k8s.io/pause:3.10.2
+becomes REGISTRY/registry.k8s.io/pause:3.10.2. Each refers to an SBOM (CycloneDX) and a provenance statement (in-toto, SLSA). Charts are
+oci://REGISTRY/charts/operator, gardenlet and provider-local, and install the image that was pushed.
+
+The file of --output names the images and charts by their digests. It is for imageVectorOverwrite and chartsImageVectorOverwrite of the chart of
+gardener-operator. Credentials are those of "docker login". A registry at a loopback address is used without TLS.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := c.open()
+			if err != nil {
+				return err
+			}
+			version, executable, err := d.Release()
+			if p.Version == "" {
+				if err != nil {
+					return fmt.Errorf("%w; name the version with --version", err)
+				}
+				p.Version = version
+			}
+			if p.Executable == "" {
+				p.Executable = executable
+			}
+			p.Registry, p.Progress = args[0], c.errOut
+			pushed, notBuilt, err := d.Push(cmd.Context(), p, args[1:]...)
+			if err != nil {
+				return err
+			}
+			if len(notBuilt) > 0 {
+				fmt.Fprintf(c.errOut, "not built, so not pushed: %s; run: bin/distribution build %s\n", strings.Join(notBuilt, ", "), strings.Join(notBuilt, " "))
+			}
+			if output == "" {
+				return nil
+			}
+			var file bytes.Buffer
+			if err := pushed.Write(&file); err != nil {
+				return err
+			}
+			return os.WriteFile(output, file.Bytes(), 0o644)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "the file that gets the references of images and charts with their digests")
+	cmd.Flags().StringVar(&p.Version, "version", "", "the version of charts, and the tag of the image of Gardener (default: that of the checkout)")
+	cmd.Flags().StringVar(&p.Executable, "executable", "", "the executable with all processes of Gardener (default: bin/gardener of the checkout)")
+	cmd.Flags().BoolVar(&p.Insecure, "insecure", false, "use the registry without TLS")
 	return cmd
 }
 

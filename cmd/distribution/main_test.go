@@ -48,6 +48,9 @@ func TestCommands(t *testing.T) {
 		"path of the unbuilt":  {args: []string{"path", "empty"}, err: "empty is not built; run: bin/distribution build empty"},
 		"images of nothing":    {args: []string{"images", "-o", "json"}, out: "[]"},
 		"images, unbuilt":      {args: []string{"images", "empty"}, err: "empty is not built"},
+		"push to nowhere":      {args: []string{"push"}, err: "requires at least 1 arg"},
+		"push a version":       {args: []string{"push", "localhost:1"}, err: "name the version with --version"},
+		"push, unbuilt":        {args: []string{"push", "localhost:1", "empty", "--version", "v1"}, err: "empty is not built; run: bin/distribution build empty"},
 		"prune nothing":        {args: []string{"prune"}, errOut: "nothing to remove"},
 	} {
 		t.Run(name, func(t *testing.T) {

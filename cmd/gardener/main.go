@@ -13,14 +13,17 @@ import (
 	"github.com/spf13/cobra"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
+	"gardener.cloud/gardener/internal/admissioncontroller"
 	"gardener.cloud/gardener/internal/apiserver"
 	"gardener.cloud/gardener/internal/backuprestore"
 	"gardener.cloud/gardener/internal/controllermanager"
+	"gardener.cloud/gardener/internal/discoveryserver"
 	"gardener.cloud/gardener/internal/etcddruid"
 	"gardener.cloud/gardener/internal/gardenlet"
 	"gardener.cloud/gardener/internal/gateway"
 	"gardener.cloud/gardener/internal/machinecontroller"
 	"gardener.cloud/gardener/internal/nodeagent"
+	"gardener.cloud/gardener/internal/operator"
 	"gardener.cloud/gardener/internal/provider/local"
 	"gardener.cloud/gardener/internal/resourcemanager"
 	"gardener.cloud/gardener/internal/scheduler"
@@ -29,15 +32,20 @@ import (
 
 // commands are the components by name.
 var commands = map[string]func() *cobra.Command{
+	admissioncontroller.Name: func() *cobra.Command {
+		return admissioncontroller.Component(os.Getenv(admissioncontroller.KubeconfigEnv)).Command()
+	},
 	apiserver.Name:         apiserver.NewCommand,
 	backuprestore.Name:     backuprestore.NewCommand,
 	controllermanager.Name: controllermanager.Component().Command,
+	discoveryserver.Name:   discoveryserver.NewCommand,
 	gardenlet.Name:         gardenlet.Component().Command,
 	gateway.Name:           gateway.NewCommand,
 	etcddruid.Name:         etcddruid.Component().Command,
 	local.Name:             local.Component().Command,
 	machinecontroller.Name: machinecontroller.NewCommand,
 	nodeagent.Name:         nodeagent.NewCommand,
+	operator.Name:          operator.Component().Command,
 	resourcemanager.Name:   resourcemanager.Component().Command,
 	scheduler.Name:         scheduler.Component().Command,
 

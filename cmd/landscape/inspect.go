@@ -109,9 +109,9 @@ func printGarden(w io.Writer, garden *landscape.GardenStatus, wide bool, now tim
 	if garden.Problem != "" {
 		fmt.Fprintf(w, "\nproblem of the garden: %s\n", garden.Problem)
 	}
-	fmt.Fprintf(w, "\nCOMPONENT\tNAMESPACE\tVERSION\tMEMORY\tSTATE\n")
+	fmt.Fprintf(w, "\nCOMPONENT\tCLUSTER\tNAMESPACE\tVERSION\tMEMORY\tSTATE\n")
 	for _, c := range garden.Components {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.Name, c.Namespace, c.Version, mebibytes(c.Usage.Proportional), cmp.Or(c.Problem, "healthy"))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.Cluster, c.Namespace, c.Version, mebibytes(c.Usage.Proportional), cmp.Or(c.Problem, "healthy"))
 	}
 	if len(garden.Seeds) > 0 {
 		fmt.Fprintf(w, "\nSEED\tGARDENER\tKUBERNETES\tCONDITIONS\tSTATE\n")
@@ -120,14 +120,14 @@ func printGarden(w io.Writer, garden *landscape.GardenStatus, wide bool, now tim
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", seed.Name, seed.Version, seed.Kubernetes, conditions(seed.Conditions), cmp.Or(seed.Problem, "ready"))
 	}
 	if len(garden.Shoots) > 0 {
-		fmt.Fprintf(w, "\nSHOOT\tKUBERNETES\tLAST OPERATION\tCONDITIONS\tNODES\tAGE\tCONTROL PLANE\tMACHINES\tSTATE\n")
+		fmt.Fprintf(w, "\nSHOOT\tSEED\tKUBERNETES\tLAST OPERATION\tCONDITIONS\tNODES\tAGE\tCONTROL PLANE\tMACHINES\tSTATE\n")
 	}
 	for _, shoot := range garden.Shoots {
 		var controlPlane int64
 		for _, used := range shoot.ControlPlane {
 			controlPlane += used.Proportional
 		}
-		fmt.Fprintf(w, "%s/%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\n", shoot.Namespace, shoot.Name, shoot.Kubernetes, brief(shoot.LastOperation),
+		fmt.Fprintf(w, "%s/%s\t%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\n", shoot.Namespace, shoot.Name, shoot.Seed, shoot.Kubernetes, brief(shoot.LastOperation),
 			conditions(shoot.Conditions), shoot.MachinesReady, shoot.Machines, duration.HumanDuration(now.Sub(shoot.Created)), mebibytes(controlPlane),
 			mebibytes(shoot.Nodes.Proportional), cmp.Or(shoot.Problem, either(shoot.Hibernated, "hibernated", "healthy")))
 	}
@@ -203,7 +203,7 @@ func (c *cli) kubeconfigCommand() *cobra.Command {
 		Short: "Print the path of a cluster's kubeconfig",
 		Long: `Examples:
   export KUBECONFIG=$(landscape kubeconfig)
-  landscape kubeconfig seed2 --content > seed2.yaml
+  landscape kubeconfig local-2 --content > seed.yaml
   kubectl --kubeconfig $(landscape kubeconfig shoot garden-local/local) get nodes`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

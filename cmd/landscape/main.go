@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -27,6 +28,7 @@ func main() {
 	// Files of this process and of containerd must be readable for other users: its snapshotter creates the root directories of containers with
 	// the mask of its parent, and processes that are not root could not enter them.
 	unix.Umask(0o022)
+	keepDescriptors()
 	// Logs of libraries would break the progress lines; what matters is returned as errors.
 	klog.SetLogger(logr.Discard())
 	ctrllog.SetLogger(logr.Discard())
@@ -43,6 +45,12 @@ func main() {
 		fmt.Fprintln(os.Stderr, message)
 	}
 	os.Exit(code)
+}
+
+// keepDescriptors keeps files that this command has inherited from the programs that it starts: containerd outlives it, and would hold the lock of
+// "flock FILE landscape up" until "down".
+func keepDescriptors() {
+	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // Kernels before 5.11 lack it.
 }
 
 // outcome is the last message of a command, and its exit code.

@@ -9,8 +9,28 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"gardener.cloud/gardener/landscape/progress"
 )
+
+// A file that the command has inherited, such as the lock of flock, is not passed on.
+func TestKeepDescriptors(t *testing.T) {
+	file, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	inherited, err := unix.Dup(int(file.Fd())) // without the flag that os.Open sets
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(inherited) //nolint:errcheck // it is only read
+	keepDescriptors()
+	if flags, err := unix.FcntlInt(uintptr(inherited), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
+		t.Errorf("programs that are started inherit the file: flags are %#x, %v", flags, err)
+	}
+}
 
 // An unknown command fails, and writes nothing to the standard output, which a script would read.
 func TestUnknownCommands(t *testing.T) {

@@ -31,7 +31,8 @@ func (c *cli) upCommand() *cobra.Command {
   landscape up --without-shoot                 # the garden only
   landscape up --only-clusters                 # without the garden
   landscape up --machines 3                    # the runtime cluster with three machines, more or fewer than before
-  landscape up --cluster seed2 --machines 1    # a second cluster, beside the runtime cluster
+  landscape up --seeds 2                       # a second seed, which is a cluster of its own
+  landscape up --cluster other --machines 1    # a second cluster, beside the runtime cluster
   landscape up --check                         # only say whether this computer can do it; builds nothing
   landscape up --json | jq                     # for programs: one object for each thing that happens
 
@@ -48,6 +49,15 @@ func (c *cli) upCommand() *cobra.Command {
 			}()
 			if cmd.Flags().Changed("machines") && options.Machines < 1 {
 				return fmt.Errorf("--machines must be at least 1, not %d", options.Machines)
+			}
+			if cmd.Flags().Changed("seeds") && options.Seeds < 1 {
+				return fmt.Errorf("--seeds must be at least 1, not %d", options.Seeds)
+			}
+			if options.Operator && (onlyClusters || options.Seeds > 1) {
+				return errors.New("--operator brings up a garden with one seed: leave out --only-clusters and --seeds")
+			}
+			if onlyClusters && options.Seeds > 0 {
+				return errors.New("--seeds needs a garden: leave out --only-clusters")
 			}
 			options.Shoot = !onlyClusters && !withoutShoot
 			l, err := c.open()
@@ -81,6 +91,9 @@ func (c *cli) upCommand() *cobra.Command {
 				cluster = landscape.RuntimeCluster
 			}
 			done := upResult{Landscape: l.Name, Seconds: time.Since(start).Seconds(), Kubeconfig: l.KubeconfigFile(cluster)}
+			if garden := l.Garden(); garden != landscape.RuntimeCluster && cluster == landscape.RuntimeCluster && !onlyClusters {
+				done.Kubeconfig, done.RuntimeKubeconfig = l.KubeconfigFile(garden), done.Kubeconfig
+			}
 			if options.Shoot {
 				access := landscape.Access{Shoot: landscape.SampleShoot, Expiration: kubeconfigLife}
 				if done.ShootKubeconfig, err = l.ShootKubeconfig(cmd.Context(), access); err != nil {
@@ -98,9 +111,11 @@ func (c *cli) upCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&options.Cluster, "cluster", "", "cluster to bring up or change (default: runtime)")
 	cmd.Flags().IntVar(&options.Machines, "machines", 0, "number of machines of the cluster (default: what it has, or 1)")
+	cmd.Flags().IntVar(&options.Seeds, "seeds", 0, "number of seeds of the garden: local, which is the runtime cluster, local-2 and so on (default: what it has, or 1)")
 	cmd.Flags().StringVar(&options.Version, "kubernetes-version", "", "Kubernetes version of a new cluster, such as v1.35.4 (default: the distribution's); it must have been built")
 	cmd.Flags().BoolVar(&options.RotateEncryptionKeys, "rotate-encryption-keys", false,
 		"rotate the keys that Secrets and resources of the garden are encrypted with in etcd; keys of more than 90 days are rotated anyway")
+	cmd.Flags().BoolVar(&options.Operator, "operator", false, "install the garden with gardener-operator, in a virtual cluster; for a new landscape")
 	cmd.Flags().BoolVar(&onlyClusters, "only-clusters", false, "bring up clusters without a garden")
 	cmd.Flags().BoolVar(&withoutShoot, "without-shoot", false, "do not create the sample shoot; an existing one stays")
 	cmd.Flags().BoolVar(&check, "check", false, "only check whether this computer can run the landscape, and change nothing")
@@ -117,6 +132,8 @@ type upResult struct {
 	Seconds   float64 `json:"seconds"`
 	// Kubeconfig is the file for the garden, or for the cluster that was brought up.
 	Kubeconfig string `json:"kubeconfig"`
+	// RuntimeKubeconfig is the file for the runtime cluster, if Kubeconfig is for another one: the virtual cluster that serves the garden API.
+	RuntimeKubeconfig string `json:"runtimeKubeconfig,omitempty"`
 	// ShootKubeconfig is the file for the sample shoot, empty without one.
 	ShootKubeconfig string `json:"shootKubeconfig,omitempty"`
 }
@@ -155,7 +172,11 @@ func (r upResult) advice(name, kubectl, proxy string, garden bool) string {
 	if !garden {
 		return text + "  kubectl get nodes,pods -A\n  " + program + " status\n"
 	}
-	text = "\nThe garden, which is also the seed:" + text
+	title := "The garden, which is also the seed:"
+	if r.RuntimeKubeconfig != "" {
+		title = "The garden. Its runtime cluster, which is also the seed, has " + r.RuntimeKubeconfig + ":"
+	}
+	text = "\n" + title + text
 	if r.ShootKubeconfig != "" {
 		text += fmt.Sprintf("\nThe shoot %s, for %.0f hours (more with: %s kubeconfig shoot %[1]s):\n  kubectl --kubeconfig %[4]s get nodes,pods -A\n",
 			landscape.SampleShoot, kubeconfigLife.Hours(), program, r.ShootKubeconfig)

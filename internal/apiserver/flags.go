@@ -3,17 +3,21 @@ package apiserver
 import (
 	"crypto"
 	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/util/keyutil"
 	"k8s.io/component-base/featuregate"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,6 +25,7 @@ import (
 	"gardener.cloud/gardener/internal/apiserver/registry"
 	registrycore "gardener.cloud/gardener/internal/apiserver/registry/core"
 	"gardener.cloud/gardener/internal/apiserver/registry/security"
+	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/internal/validation/core"
 )
 
@@ -48,7 +53,13 @@ type flags struct {
 	adminKubeconfigMax, viewerKubeconfigMax time.Duration
 	tokenIssuer, tokenKeyFile               string
 	tokenMin, tokenMax                      time.Duration
+	maxReads, maxWrites                     int
+	goAwayChance                            float64
+	klog                                    *flag.FlagSet
 }
+
+// maxGoAwayChance is that of kube-apiservers: with more, clients would connect all the time.
+const maxGoAwayChance = 0.02
 
 func (f *flags) addTo(set *pflag.FlagSet) {
 	set.StringVar(&f.clusterIdentity, "cluster-identity", "", "identity of the garden, different from that of all others; required")
@@ -68,6 +79,33 @@ func (f *flags) addTo(set *pflag.FlagSet) {
 		"shortest lifetime of workload identity tokens; at least "+minTokenLifetime.String())
 	set.DurationVar(&f.tokenMax, "workload-identity-token-max-expiration", 48*time.Hour,
 		"longest lifetime of workload identity tokens; at least "+minTokenLifetime.String())
+	set.IntVar(&f.maxReads, "max-requests-inflight", 400, "limit of concurrent requests that read; priority and fairness distributes the sum of both limits")
+	set.IntVar(&f.maxWrites, "max-mutating-requests-inflight", 200, "limit of concurrent requests that write")
+	set.Float64Var(&f.goAwayChance, "goaway-chance", 0,
+		fmt.Sprintf("chance, up to %g, that a client is requested to open another connection, so that clients move to other pods", maxGoAwayChance))
+	f.klog = flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(f.klog)
+	for _, name := range []string{"v", "vmodule"} {
+		set.AddGoFlag(f.klog.Lookup(name))
+	}
+}
+
+// verbose says whether flags ask for messages of higher verbosity than --log-level shows.
+func (f *flags) verbose() bool {
+	return f.logLevel != "error" && (f.klog.Lookup("v").Value.String() != "0" || f.klog.Lookup("vmodule").Value.String() != "")
+}
+
+// logger returns the logger for messages of the server. All of them come from klog, which decides on the verbosity.
+func (f *flags) logger(w io.Writer) logr.Logger {
+	if f.verbose() {
+		return process.NewUnfilteredLogger(w, f.logFormat)
+	}
+	return process.NewLogger(w, f.logLevel, f.logFormat)
+}
+
+// applyTo sets what other options read when they are applied.
+func (f *flags) applyTo(config *genericapiserver.Config) {
+	config.MaxRequestsInFlight, config.MaxMutatingRequestsInFlight, config.GoawayChance = f.maxReads, f.maxWrites, f.goAwayChance
 }
 
 func (f *flags) validate() error {
@@ -94,6 +132,17 @@ func (f *flags) validate() error {
 		if d.set < d.min {
 			errs = append(errs, fmt.Errorf("--%s=%s: must be at least %s", d.flag, d.set, d.min))
 		}
+	}
+	for _, limit := range []struct {
+		flag string
+		set  int
+	}{{"max-requests-inflight", f.maxReads}, {"max-mutating-requests-inflight", f.maxWrites}} {
+		if limit.set < 0 {
+			errs = append(errs, fmt.Errorf("--%s=%d: must not be negative", limit.flag, limit.set))
+		}
+	}
+	if !(f.goAwayChance >= 0 && f.goAwayChance <= maxGoAwayChance) { // false for NaN
+		errs = append(errs, fmt.Errorf("--goaway-chance=%g: must be between 0 and %g", f.goAwayChance, maxGoAwayChance))
 	}
 	if f.tokenMax < f.tokenMin {
 		errs = append(errs, errors.New("--workload-identity-token-max-expiration: must not be below --workload-identity-token-min-expiration"))

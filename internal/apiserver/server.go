@@ -25,10 +25,10 @@ import (
 	"gardener.cloud/gardener/internal/apiserver/bootstrap"
 	"gardener.cloud/gardener/internal/apiserver/features"
 	"gardener.cloud/gardener/internal/apiserver/frontproxy"
+	"gardener.cloud/gardener/internal/apiserver/gardenletauthorizer"
 	"gardener.cloud/gardener/internal/apiserver/openapi"
 	"gardener.cloud/gardener/internal/apiserver/registry"
 	"gardener.cloud/gardener/internal/apiserver/scheme"
-	"gardener.cloud/gardener/internal/process"
 )
 
 // Name is the name of the command.
@@ -62,7 +62,7 @@ func NewCommand() *cobra.Command {
 			if err := errors.Join(append(options.Validate(), own.validate(), err)...); err != nil {
 				return err
 			}
-			klog.SetLogger(process.NewLogger(cmd.ErrOrStderr(), own.logLevel, own.logFormat))
+			klog.SetLogger(own.logger(cmd.ErrOrStderr()))
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -96,12 +96,15 @@ func run(
 		kube, err := initializer.KubeClient(config.ClientConfig)
 		return []genericadmission.PluginInitializer{initializer.New(reader, kube)}, err
 	}
+	own.applyTo(&config.Config)
 	if err := options.ApplyTo(config); err != nil {
 		return fmt.Errorf("apply flags: %w", err)
 	}
 	config.ShutdownWatchTerminationGracePeriod = watchGracePeriod
 	config.Authentication.Authenticator = frontproxy.New(
 		config.Authentication.RequestHeaderConfig, config.Authentication.Authenticator, clock.RealClock{})
+	gardenlets := gardenletauthorizer.New(config.Authorization.Authorizer)
+	config.Authorization.Authorizer = gardenlets
 	server, err := config.Complete().New(Name, genericapiserver.NewEmptyDelegate())
 	if err != nil {
 		return fmt.Errorf("assemble server: %w", err)
@@ -132,6 +135,14 @@ func run(
 			return nil
 		})
 	}
+	server.AddPostStartHookOrDie("gardenlet-authorizer", func(ctx genericapiserver.PostStartHookContext) error { //nolint:contextcheck // it has one of its own
+		go func() {
+			if err := gardenlets.Run(ctx, ctx.LoopbackClientConfig); err != nil && ctx.Err() == nil {
+				klog.FromContext(ctx).Error(err, "Requests of gardenlets are authorized by the kube-apiserver only")
+			}
+		}()
+		return nil
+	})
 	return server.PrepareRun().RunWithContext(ctx)
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -38,6 +39,14 @@ type Values struct {
 	// Complete reports whether the graph has all objects. Before, nothing is allowed.
 	Complete func() bool
 	Live     Live
+	// Checked gets how long it took to find out whether an object belongs to a seed or a self-hosted shoot. It may be nil.
+	Checked func(from, to graph.Kind, took time.Duration)
+}
+
+func (v *Values) checked(from, to graph.Kind, start time.Time) {
+	if v.Checked != nil {
+		v.Checked(from, to, time.Since(start))
+	}
 }
 
 // Seeds authorizes the clients of seeds.
@@ -56,6 +65,7 @@ func (s *Seeds) Authorize(ctx context.Context, a kauthorizer.Attributes) (kautho
 		return kauthorizer.DecisionNoOpinion, "", nil
 	}
 	return s.decide(ctx, s.rules, a, requester{kind: seed.Type, seed: seed.Name}, func(key graph.Key) bool {
+		defer s.checked(key.Kind, graph.Seed, time.Now())
 		return s.Graph.LeadsToSeed(key, seed.Name)
 	})
 }
@@ -78,6 +88,10 @@ func (s *Shoots) Authorize(ctx context.Context, a kauthorizer.Attributes) (kauth
 	if !ok || !a.IsResourceRequest() {
 		return kauthorizer.DecisionNoOpinion, "", nil
 	}
+	// Members of a project may create ServiceAccounts with any names. Only a self-hosted shoot has clients.
+	if shoot.Type != client.Gardenadm && !s.Graph.SelfHosted(shoot.NamespacedName) {
+		return kauthorizer.DecisionNoOpinion, fmt.Sprintf("shoot %s is not self-hosted", shoot.NamespacedName), nil
+	}
 	r := requester{kind: shoot.Type, namespace: shoot.Namespace, shoot: shoot.Name}
 	rules := s.rules
 	switch shoot.Type {
@@ -92,7 +106,10 @@ func (s *Shoots) Authorize(ctx context.Context, a kauthorizer.Attributes) (kauth
 			return decision, reason, err
 		}
 	}
-	return s.decide(ctx, rules, a, r, func(key graph.Key) bool { return s.Graph.LeadsToShoot(key, shoot.NamespacedName) })
+	return s.decide(ctx, rules, a, r, func(key graph.Key) bool {
+		defer s.checked(key.Kind, graph.Shoot, time.Now())
+		return s.Graph.LeadsToShoot(key, shoot.NamespacedName)
+	})
 }
 
 // asSeed decides for an extension of a self-hosted shoot that is a seed, as for an extension of the seed.
@@ -120,7 +137,7 @@ func (a as) GetUser() user.Info { return a.user }
 // Secret does not say whose it is.
 func (s *Shoots) deletesToken(ctx context.Context, a kauthorizer.Attributes, shoot client.Shoot) (_ kauthorizer.Decision, reason string, _ error, final bool) {
 	if a.GetVerb() != verbDelete || a.GetAPIGroup() != "" || a.GetResource() != "secrets" || a.GetSubresource() != "" ||
-		a.GetNamespace() != "kube-system" || !strings.HasPrefix(a.GetName(), "bootstrap-token-") {
+		a.GetNamespace() != "kube-system" || !strings.HasPrefix(a.GetName(), graph.BootstrapTokenPrefix) {
 		return kauthorizer.DecisionNoOpinion, "", nil, false
 	}
 	of, err := s.Live.ShootOfBootstrapToken(ctx, a.GetName())

@@ -41,6 +41,7 @@ var (
 	extensionFoo = &user.DefaultInfo{Name: "system:serviceaccount:seed-foo:extension-e", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:seed-foo"}}
 	gardenletX   = &user.DefaultInfo{Name: "gardener.cloud:system:shoot:garden-a:x", Groups: []string{"gardener.cloud:system:shoots"}}
 	gardenadmX   = &user.DefaultInfo{Name: "gardener.cloud:gardenadm:shoot:garden-a:x", Groups: []string{"gardener.cloud:system:shoots"}}
+	hosted       = &user.DefaultInfo{Name: "system:serviceaccount:garden-a:extension-shoot--mine--e", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:garden-a"}}
 	promoted     = &user.DefaultInfo{Name: "system:serviceaccount:garden:extension-shoot--foo--e", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:garden"}}
 )
 
@@ -79,7 +80,10 @@ func TestAuthorize(t *testing.T) {
 		{Key: foo},
 		{Key: bar},
 		shootOn("mine", foo), shootOn("theirs", bar),
-		{Key: graph.Key{Kind: graph.Shoot, Namespace: "garden-a", Name: "x"}},
+		selfHosted("garden-a", "x"), selfHosted("garden", "foo"),
+		{Key: graph.Key{Kind: graph.Gardenlet, Namespace: "garden", Name: "foo"}, Edges: []graph.Edge{
+			{From: graph.Key{Kind: graph.Gardenlet, Namespace: "garden", Name: "foo"}, To: foo, Scope: graph.Seeds},
+		}},
 	} {
 		g.Set(obj)
 	}
@@ -134,6 +138,12 @@ func TestAuthorize(t *testing.T) {
 		"Lease of another seed":          {seeds, attributes(extensionFoo, "update", leaseGroup, "leases", "seed-bar", "e"), false, false},
 		"Lease of the gardenlet":         {seeds, attributes(gardenletFoo, "update", leaseGroup, "leases", "gardener-system-seed-lease", "foo"), false, true},
 		"gardener-info":                  {seeds, attributes(gardenletFoo, "get", "", "configmaps", "gardener-system-public", "gardener-info"), false, true},
+		"create a Gardenlet":             {seeds, attributes(gardenletFoo, "create", seedManagementGroup, "gardenlets", garden, ""), false, true},
+		"its Gardenlet":                  {seeds, attributes(gardenletFoo, "patch", seedManagementGroup, "gardenlets", garden, "foo"), false, true},
+		"extension creates a Gardenlet":  {seeds, attributes(extensionFoo, "create", seedManagementGroup, "gardenlets", garden, ""), false, false},
+		"extension, Gardenlet":           {seeds, attributes(extensionFoo, "patch", seedManagementGroup, "gardenlets", garden, "foo"), false, false},
+		"extension, status of Gardenlet": {seeds, attributes(extensionFoo, "patch", seedManagementGroup, "gardenlets", garden, "foo", subresource("status")), false, false},
+		"extension reads its Gardenlet":  {seeds, attributes(extensionFoo, "get", seedManagementGroup, "gardenlets", garden, "foo"), false, true},
 		"own bootstrap token":            {seeds, attributes(gardenletFoo, "delete", "", "secrets", system, graph.BootstrapTokenName("garden", "foo")), false, true},
 		"own bootstrap ServiceAccount":   {seeds, attributes(gardenletFoo, "delete", "", "serviceaccounts", garden, "gardenlet-bootstrap-foo"), false, true},
 		"other bootstrap ServiceAccount": {seeds, attributes(gardenletFoo, "delete", "", "serviceaccounts", garden, "gardenlet-bootstrap-bar"), false, false},
@@ -142,14 +152,15 @@ func TestAuthorize(t *testing.T) {
 		"Shoot of the name of the seed":  {seeds, attributes(gardenletFoo, "get", coreGroup, "shoots", garden, "foo"), false, true},
 		"its status by name of the seed": {seeds, attributes(gardenletFoo, "get", coreGroup, "shoots", garden, "foo", subresource("status")), false, false},
 
-		"own bootstrap token, shoot":   {shoots, attributes(gardenletX, "delete", "", "secrets", system, "bootstrap-token-mine00"), false, true},
-		"other bootstrap token, shoot": {shoots, attributes(gardenletX, "delete", "", "secrets", system, "bootstrap-token-theirs"), false, false},
-		"read own bootstrap token":     {shoots, attributes(gardenletX, "get", "", "secrets", system, graph.BootstrapTokenName("garden-a", "x")), false, true},
-		"read another bootstrap token": {shoots, attributes(gardenletX, "get", "", "secrets", system, "bootstrap-token-theirs"), false, false},
-		"its ServiceAccount":           {shoots, attributes(gardenletX, "delete", "", "serviceaccounts", "garden-a", "extension-shoot--x--e"), false, true},
-		"ServiceAccount of another":    {shoots, attributes(gardenletX, "delete", "", "serviceaccounts", "garden-a", "extension-shoot--y--e"), false, false},
-		"own Shoot":                    {shoots, attributes(gardenletX, "watch", coreGroup, "shoots", "garden-a", "x"), false, true},
-		"another Shoot":                {shoots, attributes(gardenletX, "watch", coreGroup, "shoots", "garden-a", "mine"), false, false},
+		"own bootstrap token, shoot":             {shoots, attributes(gardenletX, "delete", "", "secrets", system, "bootstrap-token-mine00"), false, true},
+		"other bootstrap token, shoot":           {shoots, attributes(gardenletX, "delete", "", "secrets", system, "bootstrap-token-theirs"), false, false},
+		"read own bootstrap token":               {shoots, attributes(gardenletX, "get", "", "secrets", system, graph.BootstrapTokenName("garden-a", "x")), false, true},
+		"read another bootstrap token":           {shoots, attributes(gardenletX, "get", "", "secrets", system, "bootstrap-token-theirs"), false, false},
+		"its ServiceAccount":                     {shoots, attributes(gardenletX, "delete", "", "serviceaccounts", "garden-a", "extension-shoot--x--e"), false, true},
+		"ServiceAccount of another":              {shoots, attributes(gardenletX, "delete", "", "serviceaccounts", "garden-a", "extension-shoot--y--e"), false, false},
+		"own Shoot":                              {shoots, attributes(gardenletX, "watch", coreGroup, "shoots", "garden-a", "x"), false, true},
+		"extension of a Shoot that is on a seed": {shoots, attributes(hosted, "watch", coreGroup, "shoots", "garden-a", "mine"), false, false},
+		"another Shoot":                          {shoots, attributes(gardenletX, "watch", coreGroup, "shoots", "garden-a", "mine"), false, false},
 
 		"extension of a shoot that is a seed":         {shoots, attributes(promoted, "get", coreGroup, "shoots", "garden-a", "mine"), false, true},
 		"the same, by label":                          {shoots, attributes(promoted, "list", coreGroup, "shoots", "", "", labelSelector(mine+"=true")), false, true},
@@ -176,6 +187,10 @@ func TestAuthorize(t *testing.T) {
 	}
 }
 
+func selfHosted(namespace, name string) graph.Object {
+	return graph.Object{Key: graph.Key{Kind: graph.Shoot, Namespace: namespace, Name: name}, SelfHosted: true}
+}
+
 func shootOn(name string, seed graph.Key) graph.Object {
 	key := graph.Key{Kind: graph.Shoot, Namespace: "garden-a", Name: name}
 	return graph.Object{Key: key, Edges: []graph.Edge{{From: key, To: seed}}}
@@ -184,6 +199,7 @@ func shootOn(name string, seed graph.Key) graph.Object {
 func TestAuthorizeWithoutTheGarden(t *testing.T) {
 	unreachable := errors.New("no connection")
 	values := Values{Graph: graph.New(clocktesting.NewFakePassiveClock(time.Unix(0, 0))), Complete: func() bool { return true }, Live: fakeLive{err: unreachable}}
+	values.Graph.Set(selfHosted("garden-a", "x"))
 	for name, request := range map[string]kauthorizer.Attributes{
 		"does it exist": attributes(gardenletX, "delete", "", "secrets", "garden-a", "gone"),
 		"whose token":   attributes(gardenletX, "delete", "", "secrets", "kube-system", "bootstrap-token-123456"),

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/authorizer/client"
 	"gardener.cloud/gardener/internal/authorizer/graph"
@@ -151,6 +153,7 @@ func seedRules() []rule {
 		{group: rbacGroup, resource: "clusterrolebindings", kind: graph.ClusterRoleBinding, only: extension, related: verbs{verbGet}},
 		{resource: "configmaps", kind: graph.ConfigMap, always: justAdd, related: all(read, change, remove), exceptions: []exception{
 			{verbs: verbs{verbGet}, namespace: constants.GardenerSystemPublicNamespace, name: named(constants.ConfigMapNameGardenerInfo)},
+			clusterIdentity,
 		}},
 		{group: coreGroup, resource: "controllerdeployments", kind: graph.ControllerDeployment, related: read},
 		{
@@ -166,8 +169,13 @@ func seedRules() []rule {
 		{group: leaseGroup, resource: "leases", kind: graph.Lease, only: gardenlet, always: justAdd, related: all(read, change)},
 		{group: leaseGroup, resource: "leases", kind: graph.Lease, only: extension, always: allVerbs, namespace: seedNamespace},
 		{
-			group: seedManagementGroup, resource: "gardenlets", kind: graph.Gardenlet, always: justAdd,
+			// The gardener-operator deploys what is in a Gardenlet: extensions only read it.
+			group: seedManagementGroup, resource: "gardenlets", kind: graph.Gardenlet, only: gardenlet, always: justAdd,
 			related: all(read, change), namespace: constants.GardenNamespace, subresources: status, fields: []selector{{"metadata.name", "<seed>"}},
+		},
+		{
+			group: seedManagementGroup, resource: "gardenlets", kind: graph.Gardenlet, only: extension, related: read,
+			namespace: constants.GardenNamespace, subresources: status, fields: []selector{{"metadata.name", "<seed>"}},
 		},
 		{group: seedManagementGroup, resource: "managedseeds", kind: graph.ManagedSeed, related: all(read, change), subresources: status, labels: byLabel},
 		{resource: "namespaces", kind: graph.Namespace, related: read},
@@ -193,6 +201,11 @@ func seedRules() []rule {
 	}
 }
 
+// clusterIdentity refuses changes of the ConfigMap with the identity of the garden, which all clients read.
+var clusterIdentity = exception{
+	verbs: all(change, remove), namespace: "kube-system", name: named(constants.ClusterIdentity), reason: "only gardener-apiserver writes it",
+}
+
 // shootRules returns what the clients of a self-hosted shoot may do, other than gardenadm.
 func shootRules() []rule {
 	byShoot := []selector{{"spec.shootRef.name", "<shoot>"}, {"spec.shootRef.namespace", "<namespace>"}}
@@ -213,7 +226,7 @@ func shootRules() []rule {
 			related: read, subresources: []string{"shootclient"},
 		},
 		{group: certificatesGroup, resource: "certificatesigningrequests", kind: graph.CertificateSigningRequest, only: extension, related: read},
-		{resource: "configmaps", kind: graph.ConfigMap, always: justAdd, related: all(read, change, remove)},
+		{resource: "configmaps", kind: graph.ConfigMap, always: justAdd, related: all(read, change, remove), exceptions: []exception{clusterIdentity}},
 		{group: coreGroup, resource: "controllerdeployments", kind: graph.ControllerDeployment, related: read},
 		{group: coreGroup, resource: "controllerinstallations", kind: graph.ControllerInstallation, related: all(read, change), subresources: status, fields: byShoot},
 		{group: coreGroup, resource: "controllerregistrations", kind: graph.ControllerRegistration, always: read},
@@ -221,7 +234,7 @@ func shootRules() []rule {
 		{group: eventsGroup, resource: "events", always: verbs{verbCreate, verbPatch}},
 		{
 			group: seedManagementGroup, resource: "gardenlets", kind: graph.Gardenlet, always: justAdd,
-			related: all(read, change), namespace: shootNamespace, subresources: status, fields: []selector{{"metadata.name", "self-hosted-shoot-<shoot>"}},
+			related: all(read, change), namespace: shootNamespace, subresources: status, fields: []selector{{"metadata.name", graph.SelfHostedPrefix + "<shoot>"}},
 		},
 		{group: coreGroup, resource: "internalsecrets", kind: graph.InternalSecret, always: justAdd, related: all(read, change, remove)},
 		{group: leaseGroup, resource: "leases", kind: graph.Lease, only: gardenlet, always: justAdd, related: all(read, change)},
@@ -241,7 +254,7 @@ func shootRules() []rule {
 			{verbs: read, namespace: "kube-system", name: func(of requester, secret string) bool {
 				return secret == graph.BootstrapTokenName(of.namespace, of.shoot)
 			}},
-			{verbs: read, namespace: "kube-system", name: prefixed("bootstrap-token-"), reason: "it is not the bootstrap token of the shoot"},
+			{verbs: read, namespace: "kube-system", name: prefixed(graph.BootstrapTokenPrefix), reason: "it is not the bootstrap token of the shoot"},
 		}},
 		{group: coreGroup, resource: "seeds", kind: graph.Seed, always: verbs{verbList, verbWatch}, related: verbs{verbGet, verbDelete}, exceptions: []exception{
 			{verbs: read, name: func(of requester, seed string) bool { return seed == of.shoot || seed == "" }},
@@ -275,4 +288,11 @@ func gardenadmRules() []rule {
 			{verbs: verbs{verbPatch}, name: func(of requester, name string) bool { return name != of.shoot }, subresources: true, reason: "it is another shoot"},
 		}},
 	}
+}
+
+// ResourceOf returns the resource whose objects are of a kind.
+func ResourceOf(kind graph.Kind) schema.GroupResource {
+	rules := seedRules()
+	at := slices.IndexFunc(rules, func(r rule) bool { return r.kind == kind && r.resource != "events" })
+	return schema.GroupResource{Group: rules[at].group, Resource: rules[at].resource}
 }

@@ -75,10 +75,19 @@ func (k Kind[T]) Decode(data []byte) (*T, error) {
 		return nil, err
 	}
 	scheme.Default(obj)
-	if k.Validate != nil {
-		if err := k.Validate(config).ToAggregate(); err != nil {
-			return nil, err
-		}
+	if err := k.Check(config); err != nil {
+		return nil, err
 	}
 	return config, nil
+}
+
+// Check returns all that is invalid in a configuration with its defaults, as one error.
+func (k Kind[T]) Check(config *T) error {
+	if k.Validate == nil {
+		return nil
+	}
+	if err := k.Validate(config).ToAggregate(); err != nil {
+		return err
+	}
+	return nil
 }

@@ -38,7 +38,6 @@ import (
 	"gardener.cloud/gardener/internal/controllermanager/referenceprotection"
 	"gardener.cloud/gardener/internal/controllermanager/references"
 	"gardener.cloud/gardener/internal/controllermanager/secretbinding"
-	"gardener.cloud/gardener/internal/controllermanager/seed/access"
 	"gardener.cloud/gardener/internal/controllermanager/seed/care"
 	"gardener.cloud/gardener/internal/controllermanager/seed/lifecycle"
 	"gardener.cloud/gardener/internal/controllermanager/seed/secrets"
@@ -126,7 +125,7 @@ func AddControllers(ctx context.Context, mgr manager.Manager, c *controllermanag
 			})
 		}},
 		{"certificateSigningRequest", func() error {
-			return certificatesigningrequest.Add(mgr, certificatesigningrequest.Values{ConcurrentSyncs: *c.CertificateSigningRequest.ConcurrentSyncs})
+			return certificatesigningrequest.Add(mgr, certificatesigningrequest.Values{ConcurrentSyncs: *c.CertificateSigningRequest.ConcurrentSyncs, Clock: clk})
 		}},
 		{"cloudProfile", func() error {
 			return cloudprofile.Add(mgr, cloudprofile.Values{ConcurrentSyncs: *c.CloudProfile.ConcurrentSyncs})
@@ -180,7 +179,6 @@ func AddControllers(ctx context.Context, mgr manager.Manager, c *controllermanag
 				ConcurrentSyncs: max(*c.ShootReference.ConcurrentSyncs, *c.SeedReference.ConcurrentSyncs, *c.ControllerDeploymentReference.ConcurrentSyncs),
 			})
 		}},
-		{"seed access", func() error { return access.Add(mgr, access.Values{ConcurrentSyncs: fixed}) }},
 		{"seed secrets", func() error { return secrets.Add(mgr, secrets.Values{ConcurrentSyncs: fixed}) }},
 		{"seedBackupBucketsCheck and seedExtensionsCheck", func() error {
 			buckets, extensions := c.SeedBackupBucketsCheck, c.SeedExtensionsCheck

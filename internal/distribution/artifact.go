@@ -37,8 +37,8 @@ type manifest struct {
 	// Layers are the product's own, the lowest first.
 	Layers []Layer `json:"layers,omitempty"`
 	Images []Image `json:"images,omitempty"`
-	// DebianPackages are the packages in the root file system, as name=version.
-	DebianPackages []string `json:"debianPackages,omitempty"`
+	// DebianPackages are the packages that the root file system was made of, sorted by name.
+	DebianPackages []DebianPackage `json:"debianPackages,omitempty"`
 }
 
 type manifestFileEntry struct {

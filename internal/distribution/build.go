@@ -57,13 +57,9 @@ func (d *Distribution) Build(ctx context.Context, progress Progress, refs ...str
 	if progress == nil {
 		progress = NoProgress{}
 	}
-	var requested []variant
-	for _, ref := range refs {
-		v, err := d.resolve(ref)
-		if err != nil {
-			return nil, err
-		}
-		requested = append(requested, v)
+	requested, err := d.resolveAll(refs)
+	if err != nil {
+		return nil, err
 	}
 	var missing []variant
 	all := d.withUses(requested)
@@ -85,6 +81,11 @@ func (d *Distribution) Build(ctx context.Context, progress Progress, refs ...str
 			return nil, fmt.Errorf("remove leftovers of an interrupted build: %w", err)
 		}
 		if err := d.buildAll(ctx, progress, missing); err != nil {
+			return nil, err
+		}
+	}
+	if d.Locks == RequireLocked {
+		if err := d.debianPackages(all, d.checkLock); err != nil {
 			return nil, err
 		}
 	}
@@ -234,6 +235,9 @@ func (b *build) run(ctx context.Context) error {
 		b.manifest.Layers = append(b.manifest.Layers, layers...)
 		if b.manifest.Images, err = b.d.writeImages(images, b.v, b.manifest.Layers); err != nil {
 			return err
+		}
+		if err := b.sboms(images); err != nil {
+			return fmt.Errorf("write SBOM: %w", err)
 		}
 	}
 	return removeHidden(b.temp)

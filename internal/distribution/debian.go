@@ -16,12 +16,19 @@ import (
 // packagesFile has the list of packages in the new root file system; it is not part of the layer.
 const packagesFile = ".distribution-packages"
 
-// listPackages lists the packages of the new root with dpkg, or in the variant "extract", where dpkg has no status, from the archives.
-const listPackages = `if [ -s "$1/var/lib/dpkg/status" ]; then
-	dpkg-query --admindir="$1/var/lib/dpkg" -W -f '${Package}=${Version}\n'
-else
-	for deb in "$1"/var/cache/apt/archives/*.deb; do dpkg-deb -W --showformat '${Package}=${Version}\n' "$deb"; done
-fi | sort >"$1/` + packagesFile + `"`
+// listPackages lists the archives of the packages in the new root: name, version, architecture and SHA-256. In a system with a package
+// manager, it also checks that the packages of these archives are installed, and no others.
+const listPackages = `cd "$1"
+for deb in var/cache/apt/archives/*.deb; do
+	fields=$(dpkg-deb -W --showformat '${Package} ${Version} ${Architecture}' "$deb")
+	sum=$(sha256sum "$deb")
+	echo "$fields ${sum%% *}"
+done | LC_ALL=C sort >` + packagesFile + `
+if [ -s var/lib/dpkg/status ]; then
+	cut -d ' ' -f 1-3 ` + packagesFile + ` >` + packagesFile + `.archives
+	dpkg-query --admindir=var/lib/dpkg -W -f '${Package} ${Version} ${Architecture}\n' | LC_ALL=C sort | diff ` + packagesFile + `.archives - >&2
+	rm ` + packagesFile + `.archives
+fi`
 
 // aptSources are the building machine's own sources of a Debian suite, so that the build uses its mirror and its proxy too. Other
 // archives of the machine are left out. Without any, mmdebstrap uses Debian's own mirror.
@@ -165,6 +172,7 @@ func (b *build) buildDebian(ctx context.Context) (Layer, error) {
 	args := []string{
 		"mmdebstrap", "--mode=root", "--format=tar", "--variant=" + recipe.Variant, "--include=" + strings.Join(recipe.Packages, ","),
 		"--aptopt=APT::Install-Recommends false",
+		"--skip=essential/unlink", // All archives must still be there for listPackages. They are not part of the layer.
 	}
 	hook := "--customize-hook="
 	if recipe.Variant == "extract" {
@@ -203,11 +211,14 @@ func (b *build) buildDebian(ctx context.Context) (Layer, error) {
 			}
 			continue
 		}
-		if b.manifest.DebianPackages, err = readLines(e); err != nil {
+		if b.manifest.DebianPackages, err = readPackages(e); err != nil {
 			return Layer{}, err
 		}
 	}
 	if err := checkVersion(b.v, b.manifest.DebianPackages); err != nil {
+		return Layer{}, err
+	}
+	if err := b.d.checkLock(b.v, b.manifest.DebianPackages); err != nil {
 		return Layer{}, err
 	}
 	layer, err := writeLayer(filepath.Join(b.temp, "images"), kept)
@@ -223,13 +234,14 @@ func (r *Debian) keeps(name string) bool {
 }
 
 // checkVersion compares a product's version with that of its main package: 2.6 is right for haproxy=2.6.12-1+deb12u2.
-func checkVersion(v variant, packages []string) error {
+func checkVersion(v variant, packages []DebianPackage) error {
 	name := v.recipe.Debian.VersionOf
 	if name == "" {
 		return nil
 	}
 	for _, p := range packages {
-		if got, ok := strings.CutPrefix(p, name+"="); ok {
+		if p.Name == name {
+			got := p.Version
 			if _, after, ok := strings.Cut(got, ":"); ok {
 				got = after // the epoch
 			}
@@ -242,7 +254,8 @@ func checkVersion(v variant, packages []string) error {
 	return fmt.Errorf("package %s was not installed", name)
 }
 
-func readLines(e entry) ([]string, error) {
+// readPackages reads what listPackages writes.
+func readPackages(e entry) ([]DebianPackage, error) {
 	if e.typ != tar.TypeReg {
 		return nil, fmt.Errorf("%s is no file", e.name)
 	}
@@ -252,5 +265,8 @@ func readLines(e entry) ([]string, error) {
 	}
 	defer r.Close()
 	data, err := io.ReadAll(r)
-	return strings.Fields(string(data)), err
+	if err != nil {
+		return nil, err
+	}
+	return parsePackages(string(data))
 }

@@ -23,6 +23,9 @@ const CacheEnv = "GARDENER_CACHE"
 
 // Distribution is the recipes of a checkout and the artifacts built from them.
 type Distribution struct {
+	// Locks says what becomes of builds whose Debian packages differ from the lock files. It must not change during a build.
+	Locks LockPolicy
+
 	root     string // the checkout
 	cache    string
 	platform string
@@ -236,6 +239,19 @@ func (d *Distribution) resolve(ref string) (variant, error) {
 		}
 	}
 	return variant{}, fmt.Errorf("product %s has no version %q; there are: %s", name, version, strings.Join(p.versions(), ", "))
+}
+
+// resolveAll parses references, each as resolve does.
+func (d *Distribution) resolveAll(refs []string) ([]variant, error) {
+	var all []variant
+	for _, ref := range refs {
+		v, err := d.resolve(ref)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, nil
 }
 
 // versions are the versions of the product, the standard one first, then the newest.

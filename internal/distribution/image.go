@@ -45,8 +45,11 @@ func (i Image) Load() (v1.Image, error) {
 	return path.Image(digest)
 }
 
-// complete reports whether all of the image is in its layout, by the sizes of its parts.
+// complete reports whether all of the image is in its layout, by the sizes of its parts, and its SBOM is beside that.
 func (i Image) complete() bool {
+	if !exists(i.SBOM()) {
+		return false
+	}
 	image, err := i.Load()
 	if err != nil {
 		return false

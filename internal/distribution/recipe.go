@@ -75,7 +75,8 @@ type Debian struct {
 	Refreshed string `json:"refreshed"`
 	// Setup is a shell script of the building machine that changes files in the new root directory, its working directory.
 	Setup string `json:"setup,omitempty"`
-	// Keep are the paths that are part of the layer, with all below them; everything by default.
+	// Keep are the paths that are part of the layer, with all below them; everything by default. They must not be files of packages that
+	// Packages does not name, as an SBOM does not list these then.
 	Keep []string `json:"keep,omitempty"`
 	// VersionOf names the package whose upstream version must be the product's version, so that tags are right.
 	VersionOf string `json:"versionOf,omitempty"`

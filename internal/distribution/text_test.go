@@ -151,14 +151,14 @@ func TestAptSourcesWithForbiddenOptions(t *testing.T) {
 func TestCheckVersion(t *testing.T) {
 	for name, tc := range map[string]struct {
 		version  string
-		packages []string
+		packages []DebianPackage
 		err      []string
 	}{
-		"right":         {"2.6", []string{"a=1", "haproxy=2.6.12-1+deb12u2"}, nil},
-		"with an epoch": {"2.6", []string{"haproxy=1:2.6.12-1"}, nil},
-		"exact":         {"2.6.12", []string{"haproxy=2.6.12-1"}, nil},
-		"newer":         {"2.6", []string{"haproxy=2.60.1-1"}, []string{"haproxy 2.60.1-1", "says version 2.6"}},
-		"missing":       {"2.6", []string{"haproxy-doc=2.6.1"}, []string{"haproxy was not installed"}},
+		"right":         {"2.6", []DebianPackage{{Name: "a", Version: "1"}, {Name: "haproxy", Version: "2.6.12-1+deb12u2"}}, nil},
+		"with an epoch": {"2.6", []DebianPackage{{Name: "haproxy", Version: "1:2.6.12-1"}}, nil},
+		"exact":         {"2.6.12", []DebianPackage{{Name: "haproxy", Version: "2.6.12-1"}}, nil},
+		"newer":         {"2.6", []DebianPackage{{Name: "haproxy", Version: "2.60.1-1"}}, []string{"haproxy 2.60.1-1", "says version 2.6"}},
+		"missing":       {"2.6", []DebianPackage{{Name: "haproxy-doc", Version: "2.6.1"}}, []string{"haproxy was not installed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := variant{&product{recipe: &Recipe{Debian: &Debian{VersionOf: "haproxy"}}}, tc.version}

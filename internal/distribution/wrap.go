@@ -84,6 +84,17 @@ func (d *Distribution) Wrap(dir string, base *Artifact, repository, executable s
 		return Image{}, err
 	}
 	image.Digest = digest.String()
+	below, err := d.artifactContents(base)
+	if err != nil {
+		return Image{}, err
+	}
+	p, err := readProgram(executable, target, tag)
+	if err != nil {
+		return Image{}, err
+	}
+	if err := image.writeSBOM(below.add(contents{programs: []program{p}})); err != nil {
+		return Image{}, fmt.Errorf("write SBOM: %w", err)
+	}
 	return image, os.WriteFile(done, []byte(image.Digest), 0o644)
 }
 

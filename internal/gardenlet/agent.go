@@ -8,6 +8,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -17,6 +18,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/gardenlet/credentials"
 	"gardener.cloud/gardener/internal/gardenlet/seed/lease"
@@ -24,6 +26,7 @@ import (
 	"gardener.cloud/gardener/internal/gardenlet/seed/system"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/lifecycle"
 	"gardener.cloud/gardener/internal/process"
+	"gardener.cloud/gardener/internal/stage/systemcomponents"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
@@ -39,7 +42,7 @@ type agent struct {
 	// gardener is this gardenlet, for the status of Seeds and Shoots.
 	gardener corev1beta1.Gardener
 	// images are those of seed components, and vector has those of control planes.
-	images system.Images
+	images systemcomponents.Images
 	vector imagevector.Vector
 	// flows are the metrics of flows, and shoots those of operations on Shoots.
 	flows       *flow.Metrics
@@ -75,34 +78,28 @@ func (a *agent) Start(ctx context.Context) error {
 	return credentials.Keep(ctx, a.credentials, garden.access)
 }
 
-// connect obtains credentials for the garden, and adds its cluster to the manager. The cache only has the objects of this seed, as a gardenlet
-// must not read those of other seeds.
+// connect obtains credentials for the garden, and adds its cluster to the manager.
 func (a *agent) connect(ctx context.Context) (*gardenCluster, error) {
 	access, err := credentials.Obtain(ctx, a.credentials)
 	if err != nil {
 		return nil, fmt.Errorf("obtain credentials for the garden: %w", err)
 	}
-	name := a.config.SeedConfig.Name
-	only := func(key string) cache.ByObject { return cache.ByObject{Field: fields.OneTermEqualSelector(key, name)} }
 	config := rest.AddUserAgent(access.Config, Name)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return awaitingGrants{next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return retryingForbidden{next} })
 	c, err := cluster.New(config, func(o *cluster.Options) {
 		o.Scheme = a.GetScheme()
 		o.MapperProvider = process.Mapper(ctx, gardenKinds()...)
 		o.Logger = a.GetLogger().WithValues("cluster", "garden")
 		o.Client.Cache = uncached()
 		o.Client.Cache.DisableFor = append(o.Client.Cache.DisableFor, &coordinationv1.Lease{})
-		o.Cache.DefaultTransform = cache.TransformStripManagedFields()
-		o.Cache.ByObject = map[client.Object]cache.ByObject{
-			&corev1beta1.Seed{}:                   only("metadata.name"),
-			&corev1beta1.ControllerInstallation{}: only("spec.seedRef.name"),
-			&corev1beta1.BackupBucket{}:           only("spec.seedName"),
-			&corev1beta1.BackupEntry{}:            only("spec.seedName"),
-			&corev1beta1.Shoot{}:                  only("spec.seedName"),
-		}
+		o.Cache = gardenCache(a.config.SeedConfig.Name)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the garden: %w", err)
+	}
+	// No controller watches them, but each Shoot needs one.
+	if _, err := c.GetCache().GetInformer(ctx, &corev1beta1.CloudProfile{}); err != nil {
+		return nil, fmt.Errorf("watch CloudProfiles: %w", err)
 	}
 	if err := a.Add(c); err != nil {
 		return nil, fmt.Errorf("add the garden to the manager: %w", err)
@@ -114,6 +111,26 @@ func (a *agent) connect(ctx context.Context) (*gardenCluster, error) {
 		return nil, fmt.Errorf("connect to the garden: %w", err)
 	}
 	return &gardenCluster{Cluster: c, api: api, access: access}, nil
+}
+
+// gardenCache has only what a gardenlet may list and watch: objects of its seed, and kinds that all users may read. What controllers do not
+// watch is not read from it, as that would begin to watch all objects of the kind, which is forbidden.
+func gardenCache(seedName string) cache.Options {
+	only := func(key string) cache.ByObject {
+		return cache.ByObject{Field: fields.OneTermEqualSelector(key, seedName)}
+	}
+	return cache.Options{
+		DefaultTransform:            cache.TransformStripManagedFields(),
+		ReaderFailOnMissingInformer: true,
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1beta1.Seed{}:                   only("metadata.name"),
+			&corev1beta1.ControllerInstallation{}: only("spec.seedRef.name"),
+			&corev1beta1.BackupBucket{}:           only("spec.seedName"),
+			&corev1beta1.BackupEntry{}:            only("spec.seedName"),
+			// Those that are to run on the seed, and those whose control plane is still there.
+			&corev1beta1.Shoot{}: {Label: labels.SelectorFromSet(labels.Set{constants.PrefixSeedName + seedName: "true"})},
+		},
+	}
 }
 
 // uncached are the kinds that are not cached: most of their many objects are not for the gardenlet, and they are large or secret.

@@ -25,11 +25,11 @@ import (
 	shootcare "gardener.cloud/gardener/internal/gardenlet/shoot/care"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/lifecycle"
 	shootstate "gardener.cloud/gardener/internal/gardenlet/shoot/state"
-	"gardener.cloud/gardener/internal/gardenlet/vpaevictionrequirements"
 	"gardener.cloud/gardener/internal/gardenlet/workloadidentity"
 	"gardener.cloud/gardener/internal/networkpolicy/general"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/internal/tokenrequestor"
+	"gardener.cloud/gardener/internal/vpaevictionrequirements"
 )
 
 // addControllers adds all controllers of the gardenlet to the manager.

@@ -29,13 +29,12 @@ import (
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/imagevector"
-	"gardener.cloud/gardener/internal/component/verticalpodautoscaler"
 	"gardener.cloud/gardener/internal/configfile"
 	"gardener.cloud/gardener/internal/gardenlet/credentials"
 	"gardener.cloud/gardener/internal/gardenlet/seed/lease"
-	"gardener.cloud/gardener/internal/gardenlet/seed/system"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/lifecycle"
 	"gardener.cloud/gardener/internal/process"
+	"gardener.cloud/gardener/internal/stage/systemcomponents"
 	gardenletvalidation "gardener.cloud/gardener/internal/validation/gardenlet"
 	"gardener.cloud/gardener/pkg/flow"
 )
@@ -122,7 +121,11 @@ func wire(_ context.Context, p *process.Process, c *Config) error {
 	if err != nil {
 		return err
 	}
-	vector, images, err := findImages()
+	vector, _, err := imagevector.OverwriteFilesFromEnv(os.Getenv).Load() //nolint:forbidigo // the environment is read where the process is wired
+	if err != nil {
+		return err
+	}
+	images, err := systemcomponents.FindImages(vector, process.Version())
 	if err != nil {
 		return err
 	}
@@ -138,25 +141,4 @@ func wire(_ context.Context, p *process.Process, c *Config) error {
 			credentials: credentials.Values{SeedName: c.SeedConfig.Name, SeedAPI: seedAPI, Connection: c.GardenClientConnection, Clock: clk},
 		}),
 	)
-}
-
-// findImages returns the image vector with the overwrites of the operator, and the images of seed components.
-func findImages() (imagevector.Vector, system.Images, error) {
-	vector, _, err := imagevector.OverwriteFilesFromEnv(os.Getenv).Load() //nolint:forbidigo // the environment is read where the process is wired
-	if err != nil {
-		return nil, system.Images{}, err
-	}
-	images := system.Images{}
-	for name, image := range map[string]*string{
-		"gardener": &images.Gardener, "etcd": &images.Etcd, "haproxy": &images.HAProxy,
-		verticalpodautoscaler.Recommender: &images.Autoscaler.Recommender, verticalpodautoscaler.Updater: &images.Autoscaler.Updater,
-		verticalpodautoscaler.AdmissionController: &images.Autoscaler.AdmissionController,
-	} {
-		found, err := vector.Find(name, imagevector.Query{})
-		if err != nil {
-			return nil, system.Images{}, err
-		}
-		*image = found.WithDefaultTag(process.Version()).String()
-	}
-	return vector, images, nil
 }

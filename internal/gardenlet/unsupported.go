@@ -22,6 +22,10 @@ func unsupported(c *Config) field.ErrorList {
 
 	refuse(c.ShootClientConnection.Kubeconfig != "", "is not supported: every shoot has its own", "shootClientConnection", "kubeconfig")
 	refuse(len(c.ExposureClassHandlers) > 0, "is not supported: there is one gateway per seed", "exposureClassHandlers")
+	if seed := c.SeedConfig; seed != nil && seed.Spec.Settings != nil && seed.Spec.Settings.LoadBalancerServices != nil {
+		refuse(len(seed.Spec.Settings.LoadBalancerServices.Zones) > 0, "is not supported: there is one gateway per seed, for all its zones",
+			"seedConfig", "spec", "settings", "loadBalancerServices", "zones")
+	}
 	// The gateway has a name of its own, see docs/networking.md.
 	refuse(!equality.Semantic.DeepEqual(c.SNI, defaults.SNI), "must have the defaults: the gateway cannot be configured", "sni")
 

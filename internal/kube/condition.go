@@ -71,3 +71,22 @@ func SetCondition(conditions []corev1beta1.Condition, want corev1beta1.Condition
 	}
 	return after, true
 }
+
+// Soften turns a condition that would be False to Progressing, if it was True not longer ago than the threshold. It returns when to check
+// again; zero means that only a change can change the condition.
+func Soften(before, desired *corev1beta1.Condition, threshold time.Duration, now time.Time) time.Duration {
+	if desired.Status != corev1beta1.ConditionFalse || threshold == 0 || before == nil {
+		return 0
+	}
+	switch before.Status {
+	case corev1beta1.ConditionTrue:
+		desired.Status = corev1beta1.ConditionProgressing
+		return threshold
+	case corev1beta1.ConditionProgressing:
+		if left := before.LastTransitionTime.Add(threshold).Sub(now); left > 0 {
+			desired.Status = corev1beta1.ConditionProgressing
+			return left
+		}
+	}
+	return 0
+}

@@ -41,3 +41,35 @@ func TestSetCondition(t *testing.T) {
 		})
 	}
 }
+
+func TestSoften(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	before := func(status corev1beta1.ConditionStatus, since time.Duration) *corev1beta1.Condition {
+		return &corev1beta1.Condition{Status: status, LastTransitionTime: metav1.NewTime(now.Add(-since))}
+	}
+	for name, tc := range map[string]struct {
+		before    *corev1beta1.Condition
+		want      corev1beta1.ConditionStatus
+		threshold time.Duration
+		status    corev1beta1.ConditionStatus
+		left      time.Duration
+	}{
+		"no threshold":                      {before: before("True", time.Hour), want: "False", status: "False"},
+		"was not reported":                  {want: "False", threshold: time.Minute, status: "False"},
+		"was True":                          {before: before("True", time.Hour), want: "False", threshold: time.Minute, status: "Progressing", left: time.Minute},
+		"is Progressing for a while":        {before: before("Progressing", 20*time.Second), want: "False", threshold: time.Minute, status: "Progressing", left: 40 * time.Second},
+		"is Progressing for long enough":    {before: before("Progressing", time.Minute), want: "False", threshold: time.Minute, status: "False"},
+		"is False already":                  {before: before("False", 0), want: "False", threshold: time.Minute, status: "False"},
+		"True is not delayed":               {before: before("Progressing", 0), want: "True", threshold: time.Minute, status: "True"},
+		"Unknown is not delayed":            {before: before("True", 0), want: "Unknown", threshold: time.Minute, status: "Unknown"},
+		"was Unknown, False is not delayed": {before: before("Unknown", 0), want: "False", threshold: time.Minute, status: "False"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := &corev1beta1.Condition{Status: tc.want}
+			left := Soften(tc.before, want, tc.threshold, now)
+			if want.Status != tc.status || left != tc.left {
+				t.Errorf("Soften() made it %s for %s, want %s for %s", want.Status, left, tc.status, tc.left)
+			}
+		})
+	}
+}

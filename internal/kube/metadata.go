@@ -3,12 +3,14 @@ package kube
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
@@ -75,4 +77,30 @@ func AddToAnnotation(meta *metav1.ObjectMeta, key, separator string, parts ...st
 	if len(all) > before {
 		metav1.SetMetaDataAnnotation(meta, key, strings.Join(all, separator))
 	}
+}
+
+// RemoveFromAnnotation removes parts from an annotation that is a list with a separator, and the annotation when nothing is left. What others add to it
+// meanwhile stays. The client reads without a cache.
+func RemoveFromAnnotation(ctx context.Context, c client.Client, obj client.Object, key, separator string, parts []string) error {
+	gvk, err := apiutil.GVKForObject(obj, c.Scheme())
+	if err != nil {
+		return err
+	}
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		current := Metadata(gvk)
+		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), current); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		before := current.DeepCopy()
+		left := slices.DeleteFunc(SplitAnnotation(current.Annotations[key], separator), func(part string) bool { return slices.Contains(parts, part) })
+		if len(left) == 0 {
+			delete(current.Annotations, key)
+		} else {
+			current.Annotations[key] = strings.Join(left, separator)
+		}
+		if maps.Equal(before.Annotations, current.Annotations) {
+			return nil
+		}
+		return client.IgnoreNotFound(c.Patch(ctx, current, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
+	})
 }

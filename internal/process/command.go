@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/component-base/featuregate"
@@ -37,6 +38,9 @@ type Component[T any] struct {
 	// Protobuf are those of the Kinds that are served as protobuf too, which takes less time and memory than JSON. Those of
 	// Kubernetes itself always are, those of a CustomResourceDefinition never.
 	Protobuf []AddToScheme
+	// Flags adds flags that say more than where the configuration file is. The function that it returns sets what they were given into a
+	// configuration, which is validated after that. It may be nil.
+	Flags func(*pflag.FlagSet) func(*T)
 	// Options changes the options of the manager, such as those of its cache. It may be nil.
 	Options func(*T, *manager.Options)
 	// Wire adds controllers, webhooks, checks and clusters to the process. The context ends with the process.
@@ -46,6 +50,7 @@ type Component[T any] struct {
 // Command returns the command that runs the component until its context ends.
 func (c Component[T]) Command() *cobra.Command {
 	var file string
+	var set func(*T)
 	cmd := &cobra.Command{
 		Use:     c.Name,
 		Short:   c.Short,
@@ -57,6 +62,10 @@ func (c Component[T]) Command() *cobra.Command {
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config, err := c.Config.Read(file)
+			if err == nil && set != nil {
+				set(config)
+				err = c.Config.Check(config)
+			}
 			if err == nil {
 				settings := c.Settings(config)
 				log := NewLogger(cmd.ErrOrStderr(), settings.LogLevel, settings.LogFormat)
@@ -75,6 +84,9 @@ func (c Component[T]) Command() *cobra.Command {
 		printError(cmd.ErrOrStderr(), err)
 		return err
 	})
+	if c.Flags != nil {
+		set = c.Flags(cmd.Flags())
+	}
 	cmd.Flags().StringVar(&file, "config", "", "path of the configuration file")
 	return cmd
 }

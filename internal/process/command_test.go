@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 	"k8s.io/component-base/featuregate"
 
 	schedulerconfigv1alpha1 "gardener.cloud/gardener/api/config/scheduler/v1alpha1"
@@ -66,6 +67,11 @@ func TestCommandPrintsOneLinePerMistake(t *testing.T) {
 				`- logFormat: Unsupported value: "prose": supported values: "json", "text"`,
 			},
 		},
+		"a bad flag": {
+			content: "logFormat: text\n",
+			args:    []string{"--log-level=loud"},
+			want:    []string{`error: logLevel: Unsupported value: "loud": supported values: "info", "debug", "error"`},
+		},
 		"bad feature gates": {
 			content: "featureGates:\n  Fast: true\n  Solid: false\n  Unheard: true\n",
 			want: []string{
@@ -85,7 +91,16 @@ func TestCommandPrintsOneLinePerMistake(t *testing.T) {
 				args = append(args, "--config="+file)
 			}
 			var output bytes.Buffer
-			cmd := example(nil).Command()
+			c := example(nil)
+			c.Flags = func(flags *pflag.FlagSet) func(*config) {
+				level := flags.String("log-level", "", "log level")
+				return func(c *config) {
+					if *level != "" {
+						c.LogLevel = *level
+					}
+				}
+			}
+			cmd := c.Command()
 			cmd.SetArgs(args)
 			cmd.SetErr(&output)
 			if err := cmd.ExecuteContext(t.Context()); err == nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net"
 	"slices"
 	"strconv"
@@ -95,7 +96,15 @@ func SetConnection(connection componentbaseconfigv1alpha1.ClientConnectionConfig
 
 // NewLogger returns a logger that writes lines of JSON or text. Of the levels info, debug and error, debug shows V(1) too.
 func NewLogger(w io.Writer, level, format string) logr.Logger {
-	lowest := map[string]zapcore.Level{"debug": zapcore.DebugLevel, "error": zapcore.ErrorLevel}[level]
+	return newLogger(w, map[string]zapcore.Level{"debug": zapcore.DebugLevel, "error": zapcore.ErrorLevel}[level], format)
+}
+
+// NewUnfilteredLogger returns a logger that writes messages of any verbosity: klog, which it is for, has decided on them with its own flags.
+func NewUnfilteredLogger(w io.Writer, format string) logr.Logger {
+	return newLogger(w, math.MinInt8, format)
+}
+
+func newLogger(w io.Writer, lowest zapcore.Level, format string) logr.Logger {
 	encoder := zap.JSONEncoder
 	if format == "text" {
 		encoder = zap.ConsoleEncoder

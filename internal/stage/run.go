@@ -18,6 +18,7 @@ import (
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/managedresource"
 	"gardener.cloud/gardener/internal/kube"
 )
@@ -38,6 +39,8 @@ type Run struct {
 	// GardenCache reads from the cache of the garden and writes to its API. GardenAPI reads from the API.
 	GardenCache client.Client
 	GardenAPI   client.WithWatch
+	// Of is the kind of cluster that the control plane is for.
+	Of instance.Kind
 	// Namespace is that of the control plane, and Name that of the Shoot, which extension resources have, too.
 	Namespace, Name string
 	// FieldManager is the one of server-side apply.

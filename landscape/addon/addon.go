@@ -23,8 +23,9 @@ type Values struct {
 	APIServer netip.AddrPort
 	// DNS is the address of the cluster's DNS service, within the service network.
 	DNS netip.Addr
-	// LocalDNS is the address of the Service that serves the names of the landscape's clusters. The zero value if there is none.
-	LocalDNS netip.Addr
+	// LocalDNS are the servers of the names of the landscape's clusters. Each is asked for what those before it do not know. Empty if there
+	// are none.
+	LocalDNS []netip.AddrPort
 	// Pool are the addresses for Services of type LoadBalancer.
 	Pool netip.Prefix
 }

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"gardener.cloud/gardener/test/golden"
 )
 
@@ -11,7 +13,7 @@ func values() Values {
 	v := Values{
 		Images: map[string]string{},
 		Pods:   netip.MustParsePrefix("10.1.0.0/16"), DNS: netip.MustParseAddr("10.2.0.10"), Pool: netip.MustParsePrefix("172.30.0.128/28"),
-		LocalDNS: netip.MustParseAddr("10.2.0.53"), APIServer: netip.MustParseAddrPort("172.30.0.2:6443"),
+		LocalDNS: []netip.AddrPort{netip.MustParseAddrPort("10.2.0.53:53")}, APIServer: netip.MustParseAddrPort("172.30.0.2:6443"),
 	}
 	for _, product := range Products() {
 		v.Images[product] = "registry.example/" + product + ":v1"
@@ -34,5 +36,24 @@ func TestObjectsNeedsImages(t *testing.T) {
 		if _, err := Objects(v); err == nil {
 			t.Errorf("without an image of %q there is no error", product)
 		}
+	}
+}
+
+// Each server is asked for what those before it do not know, and the last one's answer is final.
+func TestLocalZone(t *testing.T) {
+	const want = `local.gardener.cloud:8053 {
+    errors
+    forward . 10.2.0.53:53 {
+        max_concurrent 1000
+        next NXDOMAIN
+    }
+    forward . 172.30.0.3:30053 {
+        max_concurrent 1000
+    }
+}
+`
+	got := localZone([]netip.AddrPort{netip.MustParseAddrPort("10.2.0.53:53"), netip.MustParseAddrPort("172.30.0.3:30053")})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("zone (-want +got):\n%s", diff)
 	}
 }

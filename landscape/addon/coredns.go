@@ -2,6 +2,7 @@ package addon
 
 import (
 	"fmt"
+	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -34,14 +35,18 @@ const corefile = `.:8053 {
 // LocalZone is the domain of all names that provider-local answers for.
 const LocalZone = "local.gardener.cloud"
 
-// localZone forwards queries for names of clusters to the server of that zone. Answers are not cached, so a new name resolves at once.
-const localZone = LocalZone + `:8053 {
-    errors
-    forward . %s {
-        max_concurrent 1000
-    }
+// localZone forwards queries for names of clusters to the servers of that zone. Answers are not cached, so a new name resolves at once.
+func localZone(servers []netip.AddrPort) string {
+	zone := LocalZone + ":8053 {\n    errors\n"
+	for i, server := range servers {
+		zone += fmt.Sprintf("    forward . %s {\n        max_concurrent 1000\n", server)
+		if i < len(servers)-1 {
+			zone += "        next NXDOMAIN\n"
+		}
+		zone += "    }\n"
+	}
+	return zone + "}\n"
 }
-`
 
 // registryZone is the one name of the zone that provider-local does not serve: the landscape's resolver, which machines use, does.
 const registryZone = "registry." + LocalZone + `:8053 {
@@ -60,8 +65,8 @@ func coreDNS(v Values) ([]client.Object, error) {
 	}
 	const name, namespace = "coredns", "kube-system"
 	content := corefile
-	if v.LocalDNS.IsValid() {
-		content += fmt.Sprintf(localZone, v.LocalDNS) + registryZone
+	if len(v.LocalDNS) > 0 {
+		content += localZone(v.LocalDNS) + registryZone
 	}
 	config := &corev1.ConfigMap{ObjectMeta: meta(namespace, name), Data: map[string]string{"Corefile": content}}
 	// Other software finds the cluster's DNS by this name and the k8s-app label.
@@ -99,7 +104,7 @@ func coreDNS(v Values) ([]client.Object, error) {
 	deployment.Spec.Template.Labels["k8s-app"] = "kube-dns"
 	deployment.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64(10))
 	objects := clusterRole(w,
-		workload.Rule("", "endpoints services pods namespaces", "list watch"),
+		workload.Rule("", "services namespaces", "list watch"),
 		workload.Rule("discovery.k8s.io", "endpointslices", "list watch"),
 	)
 	return append(objects, config, service, deployment), nil

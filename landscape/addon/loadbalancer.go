@@ -23,8 +23,8 @@ func localLoadBalancer(v Values) ([]client.Object, error) {
 	// Two replicas could assign one address twice.
 	deployment.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	objects := clusterRole(w,
-		workload.Rule("", "services", "get list watch patch update"),
-		workload.Rule("", "services/status", "patch update"),
+		workload.Rule("", "services", "get list watch"),
+		workload.Rule("", "services/status", "patch"),
 		workload.Rule("", "nodes", "get list watch"),
 		workload.Rule("", "events", "create patch update"),
 	)

@@ -40,7 +40,8 @@ type Options[T extensionsv1alpha1.Object] struct {
 	Name string
 	// Types are the values of spec.type that the extension is responsible for, at least one.
 	Types []string
-	// Classes are the values of spec.class that it is responsible for. Empty means shoot.
+	// Classes are the values of spec.class that it is responsible for. Empty means shoot, and so does a class that an object leaves out. In the
+	// runtime cluster of a garden, two processes of an extension run if it is a seed, too: one has the class garden, the other does not.
 	Classes []extensionsv1alpha1.ExtensionClass
 	// Actuator does the work.
 	Actuator Actuator[T]
@@ -58,7 +59,8 @@ type Options[T extensionsv1alpha1.Object] struct {
 	Watch func(*builder.Builder, handler.MapFunc)
 }
 
-// Add adds the controller of a kind to a manager, whose cluster is the seed. Its cache has to hold the kind, and Clusters.
+// Add adds the controller of a kind to a manager, whose cluster is the seed, or the runtime cluster of a garden. Its cache has to hold the kind,
+// and Clusters if the extension is responsible for objects of shoots.
 func Add[T extensionsv1alpha1.Object](mgr manager.Manager, options Options[T]) error {
 	if options.Name == "" || len(options.Types) == 0 || options.Actuator == nil {
 		return errors.New("an extension needs a name, a type and an actuator")
@@ -85,9 +87,11 @@ func Add[T extensionsv1alpha1.Object](mgr manager.Manager, options Options[T]) e
 	toObjects := r.inNamespace(mgr.GetScheme(), gvk.GroupVersion().WithKind(gvk.Kind+"List"))
 	b := builder.ControllerManagedBy(mgr).Named(strings.ToLower(gvk.Kind)+"-"+strings.Join(options.Types, "-")).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
-		For(newObject[T](), builder.WithPredicates(predicate.NewPredicateFuncs(r.responsible), requested())).
+		For(newObject[T](), builder.WithPredicates(predicate.NewPredicateFuncs(r.responsible), requested()))
+	if r.ofShoots() {
 		// Operations that were requested while the objects of the shoot were skipped.
-		Watches(&extensionsv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(toObjects), builder.WithPredicates(noLongerSkipped()))
+		b.Watches(&extensionsv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(toObjects), builder.WithPredicates(noLongerSkipped()))
+	}
 	if options.Watch != nil {
 		options.Watch(b, toObjects)
 	}
@@ -115,6 +119,12 @@ func (r *reconciler[T]) responsible(obj client.Object) bool {
 	o, ok := obj.(T)
 	return ok && slices.Contains(r.Types, o.GetExtensionSpec().GetExtensionType()) &&
 		slices.Contains(r.Classes, o.GetExtensionSpec().GetExtensionClass())
+}
+
+// ofShoots says whether the extension is responsible for objects of shoots. Only they have a Cluster, so that other extensions need no access to
+// Clusters.
+func (r *reconciler[T]) ofShoots() bool {
+	return slices.Contains(r.Classes, extensionsv1alpha1.ExtensionClassShoot)
 }
 
 // requested passes only changes that may request an operation. Everything else, such as status writes of the controller itself, would only

@@ -49,7 +49,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, fmt.Errorf("timed out after %s", r.Timeout))
 	defer cancel()
 	var cluster *Cluster
-	if req.Namespace != "" {
+	if req.Namespace != "" && r.ofShoots() {
 		var err error
 		if cluster, err = ReadCluster(ctx, r.client, req.Namespace); err != nil {
 			return reconcile.Result{}, err

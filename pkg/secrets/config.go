@@ -339,7 +339,8 @@ func (s *StaticToken) generate(inputs) (map[string][]byte, error) {
 type EncryptionKey struct {
 	// Name is the name of the credential.
 	Name string
-	// Provider is the provider of the EncryptionConfiguration: "aescbc" (the default), "aesgcm" or "secretbox".
+	// Provider is the provider of the EncryptionConfiguration: "aescbc" (the default), "aesgcm" or "secretbox". Another one counts only for a key
+	// that is yet to be generated: what is stored can be read with the provider that has written it.
 	Provider string
 }
 
@@ -360,10 +361,13 @@ func (e *EncryptionKey) generate(in inputs) (map[string][]byte, error) {
 }
 
 // checksum returns a checksum of a config. Fields without a value do not count, so that a new field changes no credential. Of a
-// CA only the name counts: it is only replaced by rotation.
+// CA and of an encryption key only the name counts: they are only replaced by rotation.
 func checksum(config Config) (string, error) {
-	if ca, ok := config.(*CertificateAuthority); ok {
-		config = &CertificateAuthority{Name: ca.Name}
+	switch c := config.(type) {
+	case *CertificateAuthority:
+		config = &CertificateAuthority{Name: c.Name}
+	case *EncryptionKey:
+		config = &EncryptionKey{Name: c.Name}
 	}
 	raw, err := json.Marshal(config)
 	if err != nil {

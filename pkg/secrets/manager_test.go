@@ -410,6 +410,9 @@ func TestChecksum(t *testing.T) {
 	if sum(&CertificateAuthority{Name: "ca"}) != sum(&CertificateAuthority{Name: "ca", Validity: time.Hour}) {
 		t.Error("a CA is replaced because its config changed")
 	}
+	if sum(&EncryptionKey{Name: "key"}) != sum(&EncryptionKey{Name: "key", Provider: "secretbox"}) {
+		t.Error("an encryption key is replaced because its provider changed: what is stored could not be read any more")
+	}
 	if sum(&PrivateKey{Name: "a"}) == sum(&PrivateKey{Name: "a", RSABits: 2048}) || sum(&PrivateKey{Name: "a"}) == sum(&Password{Name: "a"}) {
 		t.Error("different credentials have the same checksum")
 	}

@@ -3,12 +3,15 @@ package attack
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/apiserver/admission/shootdns"
+	"gardener.cloud/gardener/internal/apiserver/admission/shootvalidator"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -77,5 +80,36 @@ func TestDomainOfAnother(t *testing.T) {
 				t.Errorf("bind the Shoot: %v", err)
 			}
 		})
+	}
+}
+
+// Whoever has no records to write can claim any domain. So a claim must not keep other projects from having theirs: neither that of a domain
+// that all domains of a country are below, nor that of the organization that a project belongs to.
+func TestDomainThatBlocksOthers(t *testing.T) {
+	g := start(t, shootvalidator.Name)
+	const victims = "garden-victim"
+	g.create(t, namespace(victims), &corev1beta1.Project{
+		ObjectMeta: metav1.ObjectMeta{Name: "victim"}, Spec: corev1beta1.ProjectSpec{Namespace: new(victims)},
+	}, &securityv1alpha1.CredentialsBinding{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: victims, Name: "evil"},
+		CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: victims, Name: "evil"},
+		Provider:       securityv1alpha1.CredentialsBindingProvider{Type: "local"},
+	})
+	claim := func(in, name, domain string) *corev1beta1.Shoot {
+		shoot := newShoot(name)
+		shoot.Namespace, shoot.Spec.SeedName = in, nil
+		shoot.Spec.DNS = &corev1beta1.DNS{Domain: &domain, Providers: []corev1beta1.DNSProvider{{Type: new("unmanaged"), Primary: new(true)}}}
+		return shoot
+	}
+	for _, domain := range []string{"com", "co.uk", "github.io", "local"} {
+		if err := g.c.Create(t.Context(), claim(attackers, "evil", domain), client.DryRunAll); !apierrors.IsForbidden(err) {
+			t.Errorf("the domain %s: %v", domain, err)
+		}
+	}
+	g.create(t, claim(attackers, "evil", "example.org"))
+	for domain, free := range map[string]bool{"victim.example.org": true, "example.org": false, "api.example.org": false} {
+		if err := g.c.Create(t.Context(), claim(victims, "own", domain), client.DryRunAll); free != (err == nil) {
+			t.Errorf("the domain %s of another project: %v", domain, err)
+		}
 	}
 }

@@ -27,6 +27,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
@@ -59,9 +60,15 @@ type garden struct {
 // start starts a garden with some admission plugins.
 func start(t *testing.T, plugins ...string) *garden {
 	t.Helper()
-	e := env.Start(t, env.Lenient(plugins...), env.Flags(
+	return startWith(t, env.Lenient(plugins...))
+}
+
+// startWith starts a garden with some options.
+func startWith(t *testing.T, options ...env.Option) *garden {
+	t.Helper()
+	e := env.Start(t, append(options, env.Flags(
 		"--workload-identity-token-issuer=https://garden.example.com/issuer", "--workload-identity-signing-key-file="+signingKey(t),
-	))
+	))...)
 	for _, add := range []func(*runtime.Scheme) error{
 		extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme, druidv1alpha1.AddToScheme, machinev1alpha1.AddToScheme, apiextensionsv1.AddToScheme,
 		gatewayv1.Install,
@@ -77,7 +84,8 @@ func start(t *testing.T, plugins ...string) *garden {
 	g := &garden{Env: e, c: c}
 	seed := builder.Seed(seedName)
 	g.create(t,
-		namespace(attackers), namespace("seed-"+seedName),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: attackers, Labels: map[string]string{constants.ProjectName: "attacker"}}},
+		namespace("seed-"+seedName),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "dns"}},
 		&corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "attacker"}, Spec: corev1beta1.ProjectSpec{Namespace: new(attackers)}},
 		builder.CloudProfile(builder.Local),

@@ -1,9 +1,7 @@
 package attack
 
 import (
-	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -11,30 +9,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/component/gardenrbac"
-	"gardener.cloud/gardener/internal/controllermanager/references"
-	"gardener.cloud/gardener/internal/controllermanager/seed/access"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/test/env"
 )
 
 // Whoever takes over one seed has the identity of its gardenlet in the garden. It must not read the credentials of other seeds and of the
 // shoots there, nor get the tokens of components of the garden; and still everything that its own shoots need.
 func TestGardenletDoesNotReachOtherSeeds(t *testing.T) {
-	g := start(t)
+	g := startWith(t, env.Lenient(), env.WithAdmissionController())
 	ctx := t.Context()
-	if err := kube.Apply(ctx, g.c, "test", gardenrbac.Objects(gardenrbac.Values{})...); err != nil {
+	if err := kube.Apply(ctx, g.c, "test", gardenrbac.Objects()...); err != nil {
 		t.Fatal(err)
 	}
+	g.CallWebhooks(t)
 	other := &corev1beta1.Seed{}
 	if err := g.c.Get(ctx, client.ObjectKey{Name: seedName}, other); err != nil {
 		t.Fatal(err)
@@ -71,14 +63,9 @@ func TestGardenletDoesNotReachOtherSeeds(t *testing.T) {
 		Name: "ImagePolicyWebhook", KubeconfigSecretName: new("kubeconfig"),
 	}}}
 	g.create(t, mine, theirs)
-	g.grantAccess(t)
 
 	as := func(seed string) client.Client {
-		config := rest.CopyConfig(g.Config)
-		config.Impersonate = rest.ImpersonationConfig{
-			UserName: constants.SeedUserNamePrefix + seed, Groups: []string{constants.SeedsGroup, "system:authenticated"},
-		}
-		c, err := client.New(config, client.Options{Scheme: g.Scheme})
+		c, err := client.New(g.Gardenlet(t, seed), client.Options{Scheme: g.Scheme})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +79,7 @@ func TestGardenletDoesNotReachOtherSeeds(t *testing.T) {
 		return c.SubResource("token").Create(ctx, account, &authenticationv1.TokenRequest{})
 	}
 
-	// What their own seeds need is granted, in time.
+	// What their own seeds need is allowed, in time.
 	for name, try := range map[string]func() error{
 		"credentials of its seed":                    func() error { return get(attacker, secret("garden", "dns")) },
 		"credentials of its shoot":                   func() error { return get(attacker, secret(attackers, "evil")) },
@@ -138,7 +125,7 @@ func TestGardenletDoesNotReachOtherSeeds(t *testing.T) {
 		return nil
 	})
 
-	// What is not needed any more is revoked.
+	// What is not needed any more is not allowed any more.
 	if err := g.c.Delete(ctx, mine); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +137,7 @@ func TestGardenletDoesNotReachOtherSeeds(t *testing.T) {
 	})
 }
 
-// eventually repeats an attempt until it succeeds: permissions are granted by a controller, and take effect a moment later.
+// eventually repeats an attempt until it succeeds: the authorizer notices changes a moment later.
 func (g *garden) eventually(t *testing.T, what string, try func() error) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; {
@@ -163,30 +150,4 @@ func (g *garden) eventually(t *testing.T, what string, try func() error) {
 			return
 		}
 	}
-}
-
-// grantAccess runs the controller for the permissions of gardenlets until the test ends.
-func (g *garden) grantAccess(t *testing.T) {
-	t.Helper()
-	mgr, err := manager.New(g.Config, manager.Options{
-		Scheme: g.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
-		Cache: cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	if err := references.Add(ctx, mgr.GetFieldIndexer()); err != nil {
-		t.Fatal(err)
-	}
-	if err := access.Add(mgr, access.Values{ConcurrentSyncs: 2}); err != nil {
-		t.Fatal(err)
-	}
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := mgr.Start(ctx); err != nil {
-			t.Errorf("the controller ended: %v", err)
-		}
-	})
-	t.Cleanup(func() { cancel(); running.Wait() })
 }

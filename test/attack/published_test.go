@@ -24,7 +24,7 @@ import (
 func TestMemberDoesNotForgeWhatIsPublished(t *testing.T) {
 	e := env.Start(t, env.Lenient())
 	ctx := t.Context()
-	objects := gardenrbac.Objects(gardenrbac.Values{})
+	objects := gardenrbac.Objects()
 	if err := kube.Apply(ctx, e.Client, "test", objects...); err != nil {
 		t.Fatal(err)
 	}
@@ -38,10 +38,12 @@ func TestMemberDoesNotForgeWhatIsPublished(t *testing.T) {
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: memberRole},
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "member@example.com"}},
 		},
-		// The controller for the access of seeds grants this, by name.
+		// The authorizer of gardener-admission-controller, which does not run here, allows this.
 		&rbacv1.Role{
 			ObjectMeta: metav1.ObjectMeta{Namespace: attackers, Name: "gardenlet"},
-			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}}},
+			Rules: []rbacv1.PolicyRule{{
+				APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"configmaps", "events", "secrets"}, Verbs: []string{"*"},
+			}},
 		},
 		&rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: attackers, Name: "gardenlet"},

@@ -29,7 +29,7 @@ const settle = 10 * time.Minute
 
 // everything that may be killed. The garden's own etcd and API server are those of the runtime cluster, static pods of its machine.
 const everything = "kube-apiserver,etcd,etcd-backup-restore,kube-controller-manager,kube-scheduler,gardener-apiserver,gardener-controller-manager," +
-	"gardener-scheduler,gardenlet,gardener-resource-manager,etcd-druid,provider-local,machine-controller-manager,vpn-seed-server,vpn-shoot," +
+	"gardener-scheduler,gardener-admission-controller,gardenlet,gardener-resource-manager,etcd-druid,provider-local,machine-controller-manager,vpn-seed-server,vpn-shoot," +
 	"gardener-node-agent,haproxy,containerd,kubelet"
 
 type users struct {
@@ -66,10 +66,15 @@ func runShoots(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	random := newRandom(*seed)
 	u := &users{l: l, garden: c, before: before, manifest: *manifest, random: random}
 	k := &killer{landscape: *name, programs: strings.Split(*programs, ","), random: rand.New(random), shortest: time.Second, longest: *longest} //nolint:gosec // as above
+	other, err := newIntruder(l, c)
+	if err != nil {
+		return err
+	}
 	using, stop := context.WithTimeout(ctx, *duration)
 	defer stop()
 	var running sync.WaitGroup
 	running.Go(func() { k.run(using) })
+	running.Go(func() { other.run(using) })
 	last := make([]*corev1beta1.Shoot, *count)
 	for i := range last {
 		running.Go(func() { last[i] = u.use(using, fmt.Sprintf("%s%d", chaosPrefix, i)) })
@@ -81,7 +86,7 @@ func runShoots(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	fmt.Fprintln(os.Stderr, "Nothing is killed any more; waiting until everything matches its spec")
 	printKills(k.kills)
 	fmt.Printf("%-32s %d\n%-32s %d\n%-32s %d\n", "shoots created", u.creations, "shoots changed", u.changes, "shoots deleted", u.deletions)
-	err = u.settle(ctx, last)
+	err = errors.Join(other.report(), u.settle(ctx, last))
 	if ctx.Err() != nil {
 		return u.clean(ctx)
 	}

@@ -141,7 +141,7 @@ func (m *authorizerMatrix) check(r authorizerRule) {
 	if related.Kind == m.target.Kind {
 		related = m.target
 	}
-	m.graph.Set(graph.Object{Key: m.target})
+	m.graph.Set(graph.Object{Key: m.target, SelfHosted: m.target.Kind == graph.Shoot})
 	m.graph.Set(graph.Object{Key: unrelated})
 	defer m.graph.Delete(unrelated)
 	if related != m.target {
@@ -190,6 +190,8 @@ func (m *authorizerMatrix) allowed(r authorizerRule, a kauthorizer.AttributesRec
 		return true
 	case a.Subresource != "" && !slices.Contains(r.Subresources, a.Subresource):
 		return false
+	case m.stricter(r, a):
+		return false
 	case slices.Contains(r.Always, a.Verb):
 		return true
 	case !slices.Contains(r.Graph, a.Verb):
@@ -200,6 +202,11 @@ func (m *authorizerMatrix) allowed(r authorizerRule, a kauthorizer.AttributesRec
 		return false
 	}
 	return related
+}
+
+// stricter reports whether ours refuses what the original allows: extensions of seeds only read Gardenlets, which the gardener-operator deploys.
+func (m *authorizerMatrix) stricter(r authorizerRule, a kauthorizer.AttributesRecord) bool {
+	return r.Resource == "gardenlets" && m.kind == "extension" && m.target.Kind == graph.Seed && slices.Contains([]string{"create", "update", "patch"}, a.Verb)
 }
 
 // shortcut reports whether one of the shortcuts of the facts is for a request of this test.

@@ -43,6 +43,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/example"
 	"gardener.cloud/gardener/internal/kube"
@@ -183,16 +184,21 @@ func TestLandscape(t *testing.T) {
 		if got := app.get(t, "/fetch?url=http://far.default.svc/hostname"); !strings.HasPrefix(got, "far-") {
 			t.Errorf("answered by %q", got)
 		}
+		// Nothing else may wait for the machine.
+		if err := l.client.Delete(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "far"}}); err != nil {
+			t.Error(err)
+		}
 		l.run(t, "up", "--machines=1", "--without-shoot")
 		nodes := &corev1.NodeList{}
 		if err := l.client.List(t.Context(), nodes); err != nil || len(nodes.Items) != 1 {
 			t.Errorf("%d nodes are left, %v", len(nodes.Items), err)
 		}
 	})
+	l.timed(t, "two seeds", func(t *testing.T) { testSeeds(t, l) })
 	// The shoot has a machine by the time the landscape is taken down.
-	if err := l.client.Create(t.Context(), sample(t, example.Shoot)); err != nil {
-		t.Fatal(err)
-	}
+	last := sample(t, example.Shoot)
+	last.Spec.SeedName = new("local")
+	l.audited(t, last)
 	l.basic(t, "a machine that ended is started again", func(t *testing.T) {
 		rebooted := time.Now().Truncate(time.Second)
 		l.cli(t, "shell", "runtime-0", "--", "systemctl", "reboot") //nolint:errcheck // the connection may end first
@@ -220,6 +226,7 @@ func TestLandscape(t *testing.T) {
 		}
 		return kube.PodReady(pods[0])
 	}, client.InNamespace("shoot--local--local"), client.MatchingLabels{"app": "machine"})
+	l.timed(t, "every right is used or has a reason, and nothing is refused", func(t *testing.T) { testRights(t, l, product.SampleShoot) })
 	l.keepArtifacts(t) // for failures until now, as they are removed with the landscape
 	start = time.Now()
 	l.run(t, "down", "--yes")
@@ -361,7 +368,7 @@ func connect(t *testing.T, file string) (c cluster) {
 	}
 	c.config.QPS, c.config.Burst = -1, -1
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1beta1.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme), druidv1alpha1.AddToScheme(scheme), gatewayv1.Install(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1beta1.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme), druidv1alpha1.AddToScheme(scheme), gatewayv1.Install(scheme), operatorv1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	if c.client, err = client.NewWithWatch(c.config, client.Options{Scheme: scheme}); err != nil {
@@ -394,6 +401,7 @@ func (l *landscape) keepArtifacts(t *testing.T) {
 	common := []string{"--name", l.name, "--dir", l.dir}
 	save("status.txt", l.binary, append(common, "status")...)
 	save("journal.txt", l.binary, append(common, "logs", "runtime-0", "-n", "2000")...)
+	save("journal-second.txt", l.binary, append(common, "logs", secondSeed+"-0", "-n", "2000")...)
 	for _, service := range []string{"registry", "registry-push", "resolver", "containerd"} {
 		save(service+".log", l.binary, append(common, "logs", service, "-n", "500")...)
 	}
@@ -464,7 +472,7 @@ func (l *landscape) keepShoots(ctx context.Context, t *testing.T, dir string) {
 // app is a Deployment of the test's server with a volume, and a Service of type LoadBalancer in front of it.
 type app struct{ address string }
 
-func (l *landscape) deploy(t *testing.T, name string, change func(*appsv1.Deployment)) app {
+func (c cluster) deploy(t *testing.T, name string, change func(*appsv1.Deployment)) app {
 	t.Helper()
 	labels := map[string]string{"app": name}
 	meta := metav1.ObjectMeta{Namespace: "default", Name: name}
@@ -484,12 +492,12 @@ func (l *landscape) deploy(t *testing.T, name string, change func(*appsv1.Deploy
 		Type: corev1.ServiceTypeLoadBalancer, Selector: labels,
 		Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt(8080)}},
 	}}
-	if err := kube.Apply(t.Context(), l.client, "e2e", claim, deployment, service); err != nil {
+	if err := kube.Apply(t.Context(), c.client, "e2e", claim, deployment, service); err != nil {
 		t.Fatal(err)
 	}
-	l.awaitDeployment(t, name)
+	c.awaitDeployment(t, name)
 	var address string
-	await(t, l.client, func(services []*corev1.Service) error {
+	await(t, c.client, func(services []*corev1.Service) error {
 		for _, s := range services {
 			if len(s.Status.LoadBalancer.Ingress) > 0 {
 				address = s.Status.LoadBalancer.Ingress[0].IP

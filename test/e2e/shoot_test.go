@@ -66,6 +66,9 @@ func TestRunning(t *testing.T) {
 	l.timed(t, "without nodes", func(t *testing.T) { testWorkerless(t, l) })
 	l.timed(t, "hibernated", func(t *testing.T) { testHibernated(t, l) })
 	l.timed(t, "with a node", func(t *testing.T) { testShoot(t, l) })
+	if _, err := l.cli(t, "kubeconfig", secondSeed); err == nil { // It gets no second seed that it does not have.
+		l.timed(t, "two seeds", func(t *testing.T) { testSeeds(t, l) })
+	}
 }
 
 // create creates a shoot. It is deleted at the end of the test, which may be interrupted, on a landscape that may keep running.

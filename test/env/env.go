@@ -35,6 +35,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authenticationv1alpha1 "gardener.cloud/gardener/api/authentication/v1alpha1"
+	admissioncontrollerconfigv1alpha1 "gardener.cloud/gardener/api/config/admissioncontroller/v1alpha1"
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
@@ -85,12 +86,17 @@ type Env struct {
 	dir     string
 	pids    map[string]int
 	stop    []func() // in the order of the start
+
+	admissionController *admissionController
 }
 
 type options struct {
-	binary        string
-	flags         []string
-	kubeAPIServer []string
+	binary              string
+	flags               []string
+	kubeAPIServer       []string
+	admissionController bool
+	// admissionControllerConfig changes its configuration.
+	admissionControllerConfig []func(*admissioncontrollerconfigv1alpha1.AdmissionControllerConfiguration)
 }
 
 // Option changes how a garden is started.
@@ -188,6 +194,7 @@ func New(ctx context.Context, logs io.Writer, opts ...Option) (*Env, error) {
 
 // Stop ends all servers and removes their data. The second time it has nothing left to do.
 func (e *Env) Stop() error {
+	e.StopAdmissionController()
 	for _, stop := range slices.Backward(e.stop) {
 		stop()
 	}
@@ -212,7 +219,7 @@ func (e *Env) start(ctx, running context.Context, ended context.CancelCauseFunc,
 		return fmt.Errorf("make certificates: %w", err)
 	}
 	e.certs = certs
-	found, err := ports.Find(4)
+	found, err := ports.Find(6)
 	if err != nil {
 		return err
 	}
@@ -226,7 +233,13 @@ func (e *Env) start(ctx, running context.Context, ended context.CancelCauseFunc,
 	); err != nil {
 		return err
 	}
-	flags := append(e.kubeAPIServerFlags(found[2]), e.options.kubeAPIServer...)
+	authorization := []string{rolesOnly}
+	if e.options.admissionController {
+		if authorization, err = e.prepareAdmissionController(found[4], found[5]); err != nil {
+			return err
+		}
+	}
+	flags := slices.Concat(e.kubeAPIServerFlags(found[2]), authorization, e.options.kubeAPIServer)
 	if err := e.exec(running, ended, logs, KubeAPIServer, kubeAPIServer, flags...); err != nil {
 		return err
 	}
@@ -269,7 +282,13 @@ func (e *Env) start(ctx, running context.Context, ended context.CancelCauseFunc,
 	if err := awaitOK(ctx, own, "/readyz"); err != nil {
 		return fmt.Errorf("gardener-apiserver: %w", err)
 	}
-	return e.register(ctx, certs.ca, int32(found[3]))
+	if err := e.register(ctx, certs.ca, int32(found[3])); err != nil {
+		return err
+	}
+	if e.admissionController != nil {
+		return e.startAdmissionController(ctx, running, logs)
+	}
+	return nil
 }
 
 // AddCluster starts another kube-apiserver, with a store of its own, for tests of what works on two clusters. It stops with the garden.
@@ -283,7 +302,7 @@ func (e *Env) AddCluster(t testing.TB) *rest.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	flags := append(e.kubeAPIServerFlags(found[0]), "--etcd-prefix=/cluster-"+strconv.Itoa(found[0]))
+	flags := append(e.kubeAPIServerFlags(found[0]), rolesOnly, "--etcd-prefix=/cluster-"+strconv.Itoa(found[0]))
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
 	ctx, ended := context.WithCancelCause(ctx)
@@ -316,7 +335,7 @@ func (e *Env) kubeAPIServerFlags(port int) []string {
 		"--tls-cert-file=" + certs.path("server.crt"), "--tls-private-key-file=" + certs.path("server.key"), "--client-ca-file=" + certs.path("ca.crt"),
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + certs.path("server.key"),
 		"--service-account-signing-key-file=" + certs.path("server.key"), "--service-cluster-ip-range=10.0.0.0/24",
-		"--authorization-mode=RBAC", "--requestheader-client-ca-file=" + certs.path("ca.crt"), "--requestheader-allowed-names=" + proxyName,
+		"--requestheader-client-ca-file=" + certs.path("ca.crt"), "--requestheader-allowed-names=" + proxyName,
 		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--proxy-client-cert-file=" + certs.path("proxy.crt"), "--proxy-client-key-file=" + certs.path("proxy.key"),

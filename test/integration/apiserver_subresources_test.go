@@ -294,6 +294,8 @@ func testTokens(t *testing.T, e *env.Env, files files) {
 	}
 	shoot := newShoot("claimed")
 	shoot.Spec.SeedName = new(seed.Name)
+	uses := autoscalingv1.CrossVersionObjectReference{APIVersion: "security.gardener.cloud/v1alpha1", Kind: "WorkloadIdentity", Name: identity.Name}
+	shoot.Spec.Resources = []corev1beta1.NamedResourceReference{{Name: "identity", ResourceRef: uses}}
 	create(t, e, shoot)
 	request := func(c client.Client, seconds int64, about *securityv1alpha1.ContextObject) (jwt.MapClaims, error) {
 		request := &securityv1alpha1.TokenRequest{Spec: securityv1alpha1.TokenRequestSpec{ExpirationSeconds: new(seconds), ContextObject: about}}
@@ -335,6 +337,15 @@ func testTokens(t *testing.T, e *env.Env, files files) {
 	want := map[string]any{"workloadIdentity": object(identity), "shoot": object(shoot), "seed": object(seed), "project": object(project)}
 	if diff := cmp.Diff(want, claims["gardener.cloud"]); diff != "" {
 		t.Errorf("claims for a gardenlet (-want +got):\n%s", diff)
+	}
+	other := as(t, e, "gardener.cloud:system:seed:other", "gardener.cloud:system:seeds", "system:masters")
+	if _, err := request(other, 3600, about); !apierrors.IsForbidden(err) {
+		t.Errorf("context of another seed: %v, want forbidden", err)
+	}
+	if _, err := request(gardenlet, 3600, &securityv1alpha1.ContextObject{
+		APIVersion: about.APIVersion, Kind: "Seed", Name: seed.Name, UID: seed.UID,
+	}); !apierrors.IsForbidden(err) {
+		t.Errorf("context that does not use the identity: %v, want forbidden", err)
 	}
 	about.UID = "other"
 	if _, err := request(gardenlet, 3600, about); !apierrors.IsConflict(err) {

@@ -21,6 +21,7 @@ import (
 // sharedAreas are the directories of internal/ that several processes use. Every other one is the code of a single process.
 var sharedAreas = []string{
 	"internal/authorizer",   // gardener-admission-controller serves it, gardener-apiserver asks it
+	"internal/chart",        // gardenlet and gardener-operator install charts
 	"internal/cloudprofile", // checks of admission plugins that maintenance uses too
 	"internal/component",
 	"internal/configfile",
@@ -28,11 +29,14 @@ var sharedAreas = []string{
 	"internal/kube",
 	"internal/networkpolicy",  // a controller that gardenlet and gardener-operator run too
 	"internal/process",        // the start of every component
+	"internal/restriction",    // like internal/authorizer
+	"internal/rotation",       // phases of rotations, for Shoots and Gardens
 	"internal/shoot",          // functions of a Shoot for gardenlet and gardenadm
 	"internal/stage",          // stages of flows of several processes
 	"internal/subcommand",     // help and errors of commands with subcommands
 	"internal/tokenrequestor", // a controller that gardenlet runs too
 	"internal/validation",
+	"internal/vpaevictionrequirements", // a controller that gardenlet and gardener-operator run
 }
 
 // exceptions are allowed imports against the arrows. The paths are those of areas or of packages in them.

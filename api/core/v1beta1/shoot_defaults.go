@@ -28,7 +28,7 @@ func DefaultShoot(shoot *Shoot) {
 	}
 
 	defaultShootMaintenance(ensure(&spec.Maintenance), hasWorkers)
-	defaultKubeAPIServer(ensure(&spec.Kubernetes.KubeAPIServer), hasWorkers)
+	DefaultKubeAPIServer(ensure(&spec.Kubernetes.KubeAPIServer), hasWorkers)
 	if hasWorkers {
 		defaultKubernetesForWorkers(spec)
 	}
@@ -78,7 +78,9 @@ func defaultKubernetesForWorkers(spec *ShootSpec) {
 	}
 }
 
-func defaultKubeAPIServer(config *KubeAPIServerConfig, hasWorkers bool) {
+// DefaultKubeAPIServer fills in the defaults of a kube-apiserver, some of which only clusters with workers have. It is exported for the
+// virtual garden, which has the same ones.
+func DefaultKubeAPIServer(config *KubeAPIServerConfig, hasWorkers bool) {
 	requests := ensure(&config.Requests)
 	setDefault(&requests.MaxNonMutatingInflight, 400)
 	setDefault(&requests.MaxMutatingInflight, 200)

@@ -22,12 +22,21 @@ const (
 const (
 	// FinalizerName keeps objects until the gardener-operator has undone what it did for them.
 	FinalizerName = "gardener.cloud/operator"
+	// ForceDeletion is the annotation of a Garden that lets it be deleted with the value "true" although its virtual garden cannot be checked for
+	// Seeds and Shoots. These are lost then.
+	ForceDeletion = "operator.gardener.cloud/force-deletion"
 	// SecretNameCARuntime is the name of the CA that signs certificates of the runtime cluster's components.
 	SecretNameCARuntime = "ca-garden-runtime"
 	// SecretNameCAGardener is the name of the CA that signs certificates of Gardener's components.
 	SecretNameCAGardener = "ca-gardener"
 	// SecretNameWorkloadIdentityKey is the name of the key that signs the tokens of workload identities.
 	SecretNameWorkloadIdentityKey = "gardener-apiserver-workload-identity-signing-key"
+	// SecretNameGardenerETCDEncryptionKey is the name of the key for what gardener-apiserver stores in etcd.
+	SecretNameGardenerETCDEncryptionKey = "gardener-apiserver-etcd-encryption-key"
+	// SecretNamePrefixGardenerETCDEncryptionConfiguration begins the name of the configuration that says how this is encrypted, and is its role.
+	SecretNamePrefixGardenerETCDEncryptionConfiguration = "gardener-apiserver-etcd-encryption-configuration"
+	// SecretNameObservabilityIngress is the name of the credentials with which operators reach the monitoring.
+	SecretNameObservabilityIngress = "observability-ingress"
 	// VirtualGardenNamePrefix is what names of the virtual garden's control plane objects start with.
 	VirtualGardenNamePrefix = "virtual-garden-"
 	// SecretManagerIdentityOperator is the identity under which the gardener-operator manages generated secrets.
@@ -38,6 +47,9 @@ const (
 	LabelExtensionName = "extensions.operator.gardener.cloud/name"
 	// LabelKeyGardenletAutoUpdates marks Gardenlets whose chart reference follows the version of the gardener-operator.
 	LabelKeyGardenletAutoUpdates = "operator.gardener.cloud/auto-update-gardenlet-helm-chart-ref"
+	// AnnotationRuntimeClusterGardenlet on the Garden is the name of the only Gardenlet that may be deployed into the runtime cluster. Without it, this
+	// is the first one that has no kubeconfig for another cluster.
+	AnnotationRuntimeClusterGardenlet = "operator.gardener.cloud/runtime-cluster-gardenlet"
 )
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object

@@ -95,8 +95,7 @@ type ETCDEvents struct {
 
 // Storage is about the volumes of an etcd.
 type Storage struct {
-	// Capacity is their size. Defaults to 10Gi.
-	// +kubebuilder:default="10Gi"
+	// Capacity is their size when the etcd is created. Defaults to 25Gi for the main etcd, and to 10Gi for the one of events.
 	// +optional
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
 

@@ -38,6 +38,11 @@ type GardenletList struct {
 	Items []Gardenlet `json:"items" protobuf:"bytes,2,rep,name=items"`
 }
 
+// AnnotationCreatedByGardenlet marks Gardenlets that the gardenlet of their seed created, so that no operator has approved what is in them.
+// The admission of the garden sets it, with the value "true". The gardener-operator does not deploy such a Gardenlet until an operator has removed
+// the annotation.
+const AnnotationCreatedByGardenlet = "seedmanagement.gardener.cloud/created-by-gardenlet"
+
 // GardenletSpec is the desired gardenlet.
 type GardenletSpec struct {
 	// Deployment is the deployment of the gardenlet.

@@ -1,3 +1,7 @@
+{{/* garden is not empty if the chart is for the garden itself, in its runtime cluster: gardener-operator says so, with a string. */}}
+{{- define "garden" -}}
+{{- with (.Values.gardener).runtimeCluster }}{{ if eq (toString .enabled) "true" }}true{{ end }}{{ end }}
+{{- end -}}
 {{- define "config" -}}
 apiVersion: providerlocal.config.gardener.cloud/v1alpha1
 kind: ProviderLocalConfiguration
@@ -12,9 +16,11 @@ dns:
 backup:
   directory: /backups
   hostPath: {{ .Values.backup.hostPath }}
+{{- if not (include "garden" .) }}
 machines:
   registries: {{ toJson .Values.machines.registries }}
 images:
   gardener: {{ .Values.image }}
   flannel: {{ toJson .Values.images.flannel }}
+{{- end }}
 {{- end -}}

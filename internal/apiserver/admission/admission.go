@@ -33,6 +33,7 @@ import (
 	"gardener.cloud/gardener/internal/apiserver/admission/projectmutator"
 	"gardener.cloud/gardener/internal/apiserver/admission/resourcereferencemanager"
 	"gardener.cloud/gardener/internal/apiserver/admission/seedmutator"
+	"gardener.cloud/gardener/internal/apiserver/admission/seedrestriction"
 	"gardener.cloud/gardener/internal/apiserver/admission/seedvalidator"
 	"gardener.cloud/gardener/internal/apiserver/admission/shootdns"
 	"gardener.cloud/gardener/internal/apiserver/admission/shootdnsrewriting"
@@ -42,6 +43,7 @@ import (
 	"gardener.cloud/gardener/internal/apiserver/admission/shootnodelocaldnsenabledbydefault"
 	"gardener.cloud/gardener/internal/apiserver/admission/shootquotavalidator"
 	"gardener.cloud/gardener/internal/apiserver/admission/shootresourcereservation"
+	"gardener.cloud/gardener/internal/apiserver/admission/shootrestriction"
 	"gardener.cloud/gardener/internal/apiserver/admission/shoottolerationrestriction"
 	"gardener.cloud/gardener/internal/apiserver/admission/shootvalidator"
 	"gardener.cloud/gardener/internal/apiserver/admission/shootvpaenabledbydefault"
@@ -63,6 +65,9 @@ func plugins() []plugin {
 	mutatingPolicy.off = true
 	return []plugin{
 		kubernetes(lifecycle.PluginName),
+		// The original has the next two as webhooks only; here they read what has just been written. They come first, as the others say what exists.
+		{name: seedrestriction.Name, register: seedrestriction.Register},
+		{name: shootrestriction.Name, register: shootrestriction.Register},
 		{name: resourcereferencemanager.Name, register: resourcereferencemanager.Register},
 		{name: extensionvalidator.Name, register: extensionvalidator.Register},
 		{name: extensionlabels.Name, register: extensionlabels.Register},

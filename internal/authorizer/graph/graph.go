@@ -260,6 +260,8 @@ func (g *Graph) setFacts(v id, obj Object) {
 	case Shoot:
 		if obj.ManagedIssuer != "" {
 			g.issuers[obj.ManagedIssuer] = obj.Key
+		}
+		if obj.ManagedIssuer != "" || obj.SelfHosted {
 			g.facts[v] = obj
 		}
 	}
@@ -280,7 +282,7 @@ func (g *Graph) deleteFacts(v id) {
 			delete(g.tokens, token)
 		}
 	case Shoot:
-		if g.issuers[obj.ManagedIssuer] == obj.Key {
+		if obj.ManagedIssuer != "" && g.issuers[obj.ManagedIssuer] == obj.Key {
 			delete(g.issuers, obj.ManagedIssuer)
 		}
 	}
@@ -292,6 +294,14 @@ func (g *Graph) Has(key Key) bool {
 	defer g.lock.RUnlock()
 	var buffer [8]id
 	return len(g.starts(key, buffer[:0])) > 0
+}
+
+// SelfHosted reports whether a Shoot exists whose control plane runs on its own nodes.
+func (g *Graph) SelfHosted(shoot types.NamespacedName) bool {
+	g.lock.RLock()
+	defer g.lock.RUnlock()
+	v, ok := g.ids[Key{Shoot, shoot.Namespace, shoot.Name}]
+	return ok && g.facts[v].SelfHosted
 }
 
 // LeadsToSeed reports whether an object belongs to a seed.
@@ -335,7 +345,7 @@ func (g *Graph) LeadsToShoot(key Key, shoot types.NamespacedName) bool {
 	}
 	var buffer [8]id
 	starts := g.starts(key, buffer[:0])
-	if name, ok := strings.CutPrefix(key.Name, selfHostedPrefix); ok && key.Kind == Lease {
+	if name, ok := strings.CutPrefix(key.Name, SelfHostedPrefix); ok && key.Kind == Lease {
 		starts = g.appendExisting(starts, Key{Shoot, key.Namespace, name})
 	}
 	for _, v := range starts {
@@ -394,7 +404,7 @@ func (g *Graph) appendOwners(to []id, key Key) []id {
 			return g.appendExisting(to, Key{Kind: Seed, Name: key.Name})
 		}
 	case ServiceAccount, ClusterRoleBinding:
-		managedSeed, ok := bootstrapped(key)
+		managedSeed, ok := Bootstrapped(key)
 		if v, known := g.ids[managedSeed]; ok && known && g.facts[v].Bootstrap == BootstrapServiceAccount && g.mayBootstrap(v) {
 			return append(to, v)
 		}
@@ -436,7 +446,7 @@ func (g *Graph) appendIssuer(to []id, name string) []id {
 
 // appendBootstrapToken appends the ManagedSeed and the Gardenlet that a bootstrap token is for, while they may use it.
 func (g *Graph) appendBootstrapToken(to []id, name string) []id {
-	token, ok := strings.CutPrefix(name, bootstrapTokenPrefix)
+	token, ok := strings.CutPrefix(name, BootstrapTokenPrefix)
 	if !ok {
 		return to
 	}

@@ -25,7 +25,7 @@ func (m model) next(from Key, scope Scope) []Key {
 				to = append(to, e.To)
 			}
 		}
-		if m.named(from, obj) || scope == Shoots && obj.Key.Kind == Shoot && from == (Key{Lease, obj.Key.Namespace, selfHostedPrefix + obj.Key.Name}) {
+		if m.named(from, obj) || scope == Shoots && obj.Key.Kind == Shoot && from == (Key{Lease, obj.Key.Namespace, SelfHostedPrefix + obj.Key.Name}) {
 			to = append(to, obj.Key)
 		}
 		if from == clusterIdentity && (obj.Key.Kind == Seed && scope == Seeds || obj.Key.Kind == Shoot && scope == Shoots) {
@@ -190,7 +190,7 @@ func questions() []Key {
 		for _, name := range []string{"s1", "s2", "x"} {
 			keys = append(keys, Key{Shoot, namespace, name}, Key{Secret, namespace, name + ".ca-cluster"}, Key{Secret, namespace, name + ".ssh-keypair.old"},
 				Key{InternalSecret, namespace, name + ".ca-client"}, Key{ConfigMap, namespace, name + ".ca-kubelet"}, Key{ShootState, namespace, name},
-				Key{Secret, "gardener-system-shoot-issuer", "a--" + namespace + name}, Key{Lease, namespace, selfHostedPrefix + name})
+				Key{Secret, "gardener-system-shoot-issuer", "a--" + namespace + name}, Key{Lease, namespace, SelfHostedPrefix + name})
 		}
 		for _, name := range []string{"c1", "c2", "c3"} {
 			keys = append(keys, Key{Secret, namespace, name}, Key{CredentialsBinding, namespace, name}, Key{BackupEntry, namespace, "e1"})

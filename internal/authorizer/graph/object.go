@@ -37,6 +37,8 @@ type Object struct {
 	Bootstrap Bootstrap
 	// Expiration of a Seed is when the client certificate of its gardenlet expires; zero if that is not known.
 	Expiration time.Time
+	// SelfHosted of a Shoot says that its control plane runs on its own nodes, so that it has clients in the garden.
+	SelfHosted bool
 	// ManagedIssuer of a Shoot is its UID if its issuer of service account tokens is managed by Gardener, otherwise empty.
 	ManagedIssuer types.UID
 }
@@ -45,7 +47,7 @@ type Object struct {
 type Bootstrap uint8
 
 const (
-	// BootstrapNone means that it has one already, or that someone else gives it one.
+	// BootstrapNone means that it has one already, or that another component creates it.
 	BootstrapNone Bootstrap = iota
 	// BootstrapToken means a bootstrap token, a Secret in namespace kube-system.
 	BootstrapToken
@@ -55,13 +57,17 @@ const (
 
 // Names of objects with which gardenlets of new seeds get their client certificates.
 const (
-	bootstrapTokenPrefix   = "bootstrap-token-"
+	// BootstrapTokenPrefix begins the names of Secrets with bootstrap tokens.
+	BootstrapTokenPrefix = "bootstrap-token-"
+	// SeedBootstrapper is the ClusterRole for gardenlets that have no client certificate yet.
+	SeedBootstrapper = "gardener.cloud:system:seed-bootstrapper"
+
 	bootstrapAccountPrefix = "gardenlet-bootstrap-"
-	bootstrapBindingPrefix = "gardener.cloud:system:seed-bootstrapper:"
+	bootstrapBindingPrefix = SeedBootstrapper + ":"
 )
 
-// selfHostedPrefix begins the names of the Gardenlet and of the Lease of a self-hosted shoot.
-const selfHostedPrefix = "self-hosted-shoot-"
+// SelfHostedPrefix begins the names of the Gardenlet and of the Lease of a self-hosted shoot.
+const SelfHostedPrefix = "self-hosted-shoot-"
 
 // TokenID returns the ID of the bootstrap token for the gardenlet of an object: six hexadecimal digits.
 func TokenID(namespace, name string) string {
@@ -74,7 +80,7 @@ func TokenID(namespace, name string) string {
 
 // BootstrapTokenName returns the name of the Secret in kube-system with the bootstrap token for the gardenlet of an object.
 func BootstrapTokenName(namespace, name string) string {
-	return bootstrapTokenPrefix + TokenID(namespace, name)
+	return BootstrapTokenPrefix + TokenID(namespace, name)
 }
 
 // BootstrapServiceAccountName returns the name of the ServiceAccount for the gardenlet of a ManagedSeed.
@@ -85,8 +91,8 @@ func BootstrapBindingName(namespace, name string) string {
 	return bootstrapBindingPrefix + namespace + ":" + bootstrapAccountPrefix + name
 }
 
-// bootstrapped returns the ManagedSeed whose gardenlet gets its certificate with a ServiceAccount or its ClusterRoleBinding.
-func bootstrapped(key Key) (managedSeed Key, ok bool) {
+// Bootstrapped returns the ManagedSeed whose gardenlet gets its certificate with a ServiceAccount or its ClusterRoleBinding.
+func Bootstrapped(key Key) (managedSeed Key, ok bool) {
 	switch key.Kind {
 	case ServiceAccount:
 		name, ok := strings.CutPrefix(key.Name, bootstrapAccountPrefix)

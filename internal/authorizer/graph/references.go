@@ -73,6 +73,11 @@ func Of(obj client.Object) Object {
 	return Object{}
 }
 
+// RefersTo reports whether an object, which must be of one of the watched kinds, refers to another.
+func RefersTo(obj client.Object, target Key) bool {
+	return slices.ContainsFunc(Of(obj).Edges, func(e Edge) bool { return e.From == target })
+}
+
 // edges collects those that an object declares. References without a name are left out.
 type edges struct {
 	self Key
@@ -257,8 +262,8 @@ func (e *edges) addSeed(spec *corev1beta1.SeedSpec, to Key) {
 	}
 }
 
-// seedTemplate returns the spec of the Seed that a gardenlet registers, from its configuration; nil if there is none.
-func seedTemplate(config *runtime.RawExtension) *corev1beta1.SeedSpec {
+// SeedTemplate returns the spec of the Seed that a gardenlet registers, from its configuration; nil if there is none.
+func SeedTemplate(config *runtime.RawExtension) *corev1beta1.SeedSpec {
 	if config == nil {
 		return nil
 	}
@@ -276,12 +281,12 @@ func seedTemplate(config *runtime.RawExtension) *corev1beta1.SeedSpec {
 
 func ofGardenlet(obj *seedmanagementv1alpha1.Gardenlet) Object {
 	e := edges{self: keyOf(Gardenlet, obj)}
-	if shoot, ok := strings.CutPrefix(obj.Name, selfHostedPrefix); ok {
+	if shoot, ok := strings.CutPrefix(obj.Name, SelfHostedPrefix); ok {
 		e.add(e.self, Key{Shoot, obj.Namespace, shoot}, Shoots)
 		return e.object()
 	}
 	e.add(e.self, Key{Kind: Seed, Name: obj.Name}, Seeds)
-	if spec := seedTemplate(obj.Spec.Config); spec != nil {
+	if spec := SeedTemplate(obj.Spec.Config); spec != nil {
 		e.addSeed(spec, e.self)
 	}
 	repository := obj.Spec.Deployment.Helm.OCIRepository
@@ -304,7 +309,7 @@ func ofManagedSeed(obj *seedmanagementv1alpha1.ManagedSeed) Object {
 	if obj.Spec.Shoot != nil {
 		e.add(e.self, Key{Shoot, obj.Namespace, obj.Spec.Shoot.Name}, Both)
 	}
-	if spec := seedTemplate(obj.Spec.Gardenlet.Config); spec != nil {
+	if spec := SeedTemplate(obj.Spec.Gardenlet.Config); spec != nil {
 		e.addSeed(spec, e.self)
 	}
 	result := e.object()
@@ -357,6 +362,7 @@ func ofShoot(obj *corev1beta1.Shoot) Object {
 		e.add(resource(r.ResourceRef.APIVersion, r.ResourceRef.Kind, obj.Namespace, r.ResourceRef.Name), e.self, Both)
 	}
 	result := e.object()
+	result.SelfHosted = obj.SelfHosted()
 	if obj.Annotations[constants.AuthenticationIssuer] == constants.AuthenticationIssuerManaged {
 		result.ManagedIssuer = obj.UID
 	}

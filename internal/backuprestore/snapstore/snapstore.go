@@ -24,6 +24,8 @@ const (
 	requestTimeout = 2 * time.Minute
 	// transferTimeout is how long moving one snapshot may take: 8 GiB at some 2 MiB a second.
 	transferTimeout = time.Hour
+	// listAttempts is how often a list is read that changes meanwhile.
+	listAttempts = 5
 )
 
 // Store has the snapshots of one etcd cluster.
@@ -40,9 +42,19 @@ func New(bucket *blob.Bucket, prefix string) *Store {
 func (s *Store) Close() error { return s.bucket.Close() }
 
 // List returns all snapshots, sorted by revision. Objects with other names are ignored.
-func (s *Store) List(ctx context.Context) ([]snapshot.Snapshot, error) {
+func (s *Store) List(ctx context.Context) (snapshots []snapshot.Snapshot, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	// In a directory, a file that is being written gets its name while the directory is read.
+	for range listAttempts {
+		if snapshots, err = s.list(ctx); gcerrors.Code(err) != gcerrors.NotFound {
+			break
+		}
+	}
+	return snapshots, err
+}
+
+func (s *Store) list(ctx context.Context) ([]snapshot.Snapshot, error) {
 	var snapshots []snapshot.Snapshot
 	for iterator := s.bucket.List(nil); ; {
 		object, err := iterator.Next(ctx)

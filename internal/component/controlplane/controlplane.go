@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/shootaccess"
 	"gardener.cloud/gardener/internal/component/workload"
@@ -24,7 +26,9 @@ const secretsDir = "/srv/kubernetes/"
 
 // Process is one of these components.
 type Process struct {
-	// Name is the name of its objects, and of its account in the shoot.
+	// Of is the kind of cluster that it is for.
+	Of instance.Kind
+	// Name is its name, and that of its ServiceAccount in the cluster. Its objects have the name that Of makes of it.
 	Name, Namespace string
 	// Labels select the pods.
 	Labels map[string]string
@@ -35,7 +39,7 @@ type Process struct {
 	// Replicas is the number of pods, and Spread are the topology keys over which they are spread if possible.
 	Replicas int32
 	Spread   []string
-	// PriorityClass is that of the pods.
+	// PriorityClass is that of the pods in the control plane of a shoot. Of says what corresponds to it.
 	PriorityClass string
 	// Port is the port of metrics and health.
 	Port int32
@@ -75,9 +79,9 @@ func (p *Process) Objects() ([]client.Object, error) {
 	maps.Copy(resources.Requests, p.MinAllowed)
 	labels := workload.Merge(p.Labels, map[string]string{constants.GardenRole: constants.GardenRoleControlPlane})
 	w := workload.Workload{
-		Name: p.Name, Namespace: p.Namespace, Labels: p.Labels, Replicas: p.Replicas, PriorityClass: p.PriorityClass,
+		Name: p.Of.Name(p.Name), Namespace: p.Namespace, Labels: p.Labels, Replicas: p.Replicas, PriorityClass: p.Of.PriorityClass(p.PriorityClass),
 		PodLabels: workload.Merge(labels, map[string]string{
-			constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, kubeapiserver.PolicyLabel(): constants.NetworkPolicyAllowed,
+			constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, kubeapiserver.PolicyLabel(p.Of): constants.NetworkPolicyAllowed,
 		}, p.PodLabels),
 		Container: corev1.Container{
 			Image: p.Image, Command: slices.Concat([]string{p.Command}, args(p.Flags)),
@@ -89,6 +93,7 @@ func (p *Process) Objects() ([]client.Object, error) {
 	}
 	deployment := w.Deployment()
 	deployment.Labels = workload.Mutable(labels)
+	workload.HighAvailability(deployment, resourcesv1alpha1.HighAvailabilityConfigTypeController, p.Replicas)
 	pod := &deployment.Spec.Template.Spec
 	pod.ServiceAccountName = "" // it does not use the API of the seed
 	pod.AutomountServiceAccountToken = new(false)
@@ -108,7 +113,7 @@ func (p *Process) Objects() ([]client.Object, error) {
 	return []client.Object{
 		shootaccess.Secret(p.Namespace, p.Name), service, deployment,
 		&policyv1.PodDisruptionBudget{
-			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, Labels: labels},
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Of.Name(p.Name), Labels: labels},
 			Spec: policyv1.PodDisruptionBudgetSpec{
 				MaxUnavailable: new(intstr.FromInt32(1)), Selector: deployment.Spec.Selector, UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
 			},

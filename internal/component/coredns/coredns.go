@@ -130,7 +130,7 @@ func Objects(v Values) ([]client.Object, error) {
 	w := v.workload(config.Name)
 	objects := []client.Object{w.ServiceAccount()}
 	objects = append(objects, w.ClusterRole("system:coredns",
-		workload.Rule("", "endpoints services pods namespaces", "list watch"),
+		workload.Rule("", "services pods namespaces", "list watch"),
 		workload.Rule("discovery.k8s.io", "endpointslices", "list watch"),
 	)...)
 	deployment := w.Deployment()

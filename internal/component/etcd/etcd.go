@@ -14,6 +14,7 @@ import (
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/pkg/secrets"
 )
@@ -50,6 +51,8 @@ var defaultStorage = resource.MustParse("10Gi")
 type Values struct {
 	// Namespace is where it runs.
 	Namespace string
+	// Of is the kind of cluster that it is for.
+	Of instance.Kind
 	// Role is its role.
 	Role Role
 	// Replicas is the number of members: 1, 3, or 0 while the cluster is hibernated.
@@ -60,6 +63,8 @@ type Values struct {
 	StorageClass string
 	// MinimumStorage is the smallest volume that the seed has, which is larger than the default or without effect. Nil means none.
 	MinimumStorage *resource.Quantity
+	// Storage is the size of the volumes. Nil means the default.
+	Storage *resource.Quantity
 	// Existing is the Etcd as it is. Its volumes are kept, as most of what describes them is immutable. Nil means that there is none.
 	Existing *druidv1alpha1.Etcd
 	// Secrets are the Secrets with its CAs and certificates.
@@ -100,38 +105,40 @@ type Backup struct {
 }
 
 // Name returns the name of the Etcd of a role.
-func Name(role Role) string { return "etcd-" + string(role) }
+func Name(of instance.Kind, role Role) string { return of.Name("etcd-" + string(role)) }
 
 // ServiceName returns the name of the Service that clients use.
-func ServiceName(role Role) string { return Name(role) + "-client" }
+func ServiceName(of instance.Kind, role Role) string { return Name(of, role) + "-client" }
 
 // URL returns the URL that clients in the same namespace use.
-func URL(role Role) string { return fmt.Sprintf("https://%s:%d", ServiceName(role), PortClient) }
+func URL(of instance.Kind, role Role) string {
+	return fmt.Sprintf("https://%s:%d", ServiceName(of, role), PortClient)
+}
 
 // ServerNames are the names that the certificate of the servers has to be valid for. One certificate is for both roles.
-func ServerNames(namespace string) []string {
+func ServerNames(of instance.Kind, namespace string) []string {
 	names := []string{"localhost"}
 	for _, role := range []Role{Main, Events} {
-		for _, service := range []string{ServiceName(role), Name(role) + "-local"} {
+		for _, service := range []string{ServiceName(of, role), Name(of, role) + "-local"} {
 			names = append(names, workload.DNSNames(service, namespace)...)
 		}
-		names = append(names, members(role, namespace)...)
+		names = append(names, members(of, role, namespace)...)
 	}
 	return names
 }
 
 // PeerNames are the names that the certificate for members has to be valid for.
-func PeerNames(namespace string) []string {
+func PeerNames(of instance.Kind, namespace string) []string {
 	names := []string{"localhost"}
 	for _, role := range []Role{Main, Events} {
-		names = append(names, members(role, namespace)...)
+		names = append(names, members(of, role, namespace)...)
 	}
 	return names
 }
 
 // members are the names of all members of a role: each has a name below that of the Service.
-func members(role Role, namespace string) []string {
-	peer := Name(role) + "-peer"
+func members(of instance.Kind, role Role, namespace string) []string {
+	peer := Name(of, role) + "-peer"
 	names := workload.DNSNames(peer, namespace)
 	for _, domain := range workload.DNSNames(peer, namespace) {
 		names = append(names, "*."+domain)
@@ -140,7 +147,9 @@ func members(role Role, namespace string) []string {
 }
 
 // PolicyLabel is the label of pods that connect to the etcd of a role.
-func PolicyLabel(role Role) string { return workload.PolicyLabel(ServiceName(role), PortClient) }
+func PolicyLabel(of instance.Kind, role Role) string {
+	return workload.PolicyLabel(ServiceName(of, role), PortClient)
+}
 
 // Objects renders the Etcd, and its autoscaler.
 func Objects(v Values) []client.Object {
@@ -158,7 +167,7 @@ func Objects(v Values) []client.Object {
 }
 
 func (v Values) etcd() *druidv1alpha1.Etcd {
-	name, main := Name(v.Role), v.Role == Main
+	name, main := Name(v.Of, v.Role), v.Role == Main
 	labels := map[string]string{
 		constants.GardenRole: constants.GardenRoleControlPlane, constants.App: application, labelRole: string(v.Role),
 	}
@@ -181,7 +190,7 @@ func (v Values) etcd() *druidv1alpha1.Etcd {
 			},
 		},
 		Spec: druidv1alpha1.EtcdSpec{
-			Replicas: v.Replicas, PriorityClassName: new(constants.PriorityClassNameShootControlPlane500),
+			Replicas: v.Replicas, PriorityClassName: new(v.Of.PriorityClass(constants.PriorityClassNameShootControlPlane500)),
 			Labels: workload.Merge(labels, v.policies()), Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Etcd: druidv1alpha1.EtcdConfig{
 				ClientPort: new(PortClient), ServerPort: new(portPeer), WrapperPort: new(portMetrics),
@@ -231,15 +240,22 @@ func (v Values) volumes(spec *druidv1alpha1.EtcdSpec) {
 		spec.VolumeClaimTemplate = existing.Spec.VolumeClaimTemplate
 		return
 	}
-	spec.StorageCapacity = new(defaultStorage.DeepCopy())
-	if minimum := v.MinimumStorage; minimum != nil && minimum.Cmp(defaultStorage) > 0 {
+	storage := defaultStorage
+	if v.Storage != nil {
+		storage = *v.Storage
+	}
+	spec.StorageCapacity = new(storage.DeepCopy())
+	if minimum := v.MinimumStorage; minimum != nil && minimum.Cmp(storage) > 0 {
 		spec.StorageCapacity = new(minimum.DeepCopy())
 	}
 	if v.StorageClass != "" {
 		spec.StorageClass = &v.StorageClass
 	}
 	// The name says what a volume is for where only volumes are listed.
-	spec.VolumeClaimTemplate = new(Name(v.Role))
+	spec.VolumeClaimTemplate = new(Name(v.Of, v.Role))
+	if v.Of == instance.VirtualGarden && v.Role == Main { // as operators know it: a volume that exists is found by its name
+		spec.VolumeClaimTemplate = new("main-" + v.Of.Name("etcd"))
+	}
 }
 
 // policies are labels that allow the pods to connect to DNS, the seed's API server for Leases, object stores, and each other.
@@ -249,9 +265,9 @@ func (v Values) policies() map[string]string {
 		constants.NetworkPolicyToPublicNetworks: constants.NetworkPolicyAllowed, constants.NetworkPolicyToPrivateNetworks: constants.NetworkPolicyAllowed,
 	}
 	for _, port := range []int32{PortClient, portPeer, PortBackup} {
-		labels[workload.PolicyLabel(ServiceName(v.Role), port)] = constants.NetworkPolicyAllowed
+		labels[workload.PolicyLabel(ServiceName(v.Of, v.Role), port)] = constants.NetworkPolicyAllowed
 	}
-	labels[workload.PolicyLabel(Name(v.Role)+"-peer", portPeer)] = constants.NetworkPolicyAllowed
+	labels[workload.PolicyLabel(Name(v.Of, v.Role)+"-peer", portPeer)] = constants.NetworkPolicyAllowed
 	return labels
 }
 
@@ -267,7 +283,7 @@ func (v Values) resources(cpu, memory string, atLeast corev1.ResourceList) corev
 func (v Values) backup(spec *druidv1alpha1.BackupSpec) {
 	spec.Store = &druidv1alpha1.StoreSpec{
 		Provider: new(druidv1alpha1.StorageProvider(v.Backup.Provider)), Container: &v.Backup.Container,
-		Prefix:    v.Backup.Prefix + "/" + Name(v.Role),
+		Prefix:    v.Backup.Prefix + "/etcd-" + string(v.Role),
 		SecretRef: &corev1.SecretReference{Namespace: v.Namespace, Name: v.Backup.SecretName},
 	}
 	spec.FullSnapshotSchedule = &v.Backup.FullSnapshotSchedule

@@ -11,14 +11,16 @@ import (
 	"gardener.cloud/gardener/internal/component/workload"
 )
 
-// Name is the name of the Deployment.
-const Name = "etcd-druid"
+const (
+	// Name is the name of the Deployment.
+	Name = "etcd-druid"
+	// ClusterRole is the name of its ClusterRole.
+	ClusterRole = "gardener.cloud:system:etcd-druid"
+)
 
 const (
 	healthPort  = 8081
 	metricsPort = 8080
-
-	role = "gardener.cloud:system:etcd-druid"
 )
 
 // Values are what etcd-druid is deployed with.
@@ -60,21 +62,26 @@ func Objects(v Values) ([]client.Object, error) {
 	objects = append(objects, w.Service("metrics", metricsPort))
 	const (
 		read  = "get list watch"
-		write = "create delete deletecollection get list patch update watch"
+		owned = "create deletecollection patch " + read
 	)
-	return append(objects, w.ClusterRole(role,
-		workload.Rule("druid.gardener.cloud", "etcds etcds/status etcds/finalizers etcdcopybackupstasks "+
-			"etcdcopybackupstasks/status etcdcopybackupstasks/finalizers", write),
-		workload.Rule("", "configmaps serviceaccounts services", write),
-		workload.Rule("", "persistentvolumeclaims pods", "delete deletecollection patch update "+read),
-		workload.Rule("", "secrets", "patch update "+read),
-		workload.Rule("", "events", "create patch update"),
-		workload.Rule("events.k8s.io", "events", "create patch update"),
-		workload.Rule("apps", "statefulsets", write),
-		workload.Rule("batch", "jobs", write),
-		workload.Rule("policy", "poddisruptionbudgets", write),
-		workload.Rule("coordination.k8s.io", "leases", write),
+	return append(objects, w.ClusterRole(ClusterRole,
+		workload.Rule("druid.gardener.cloud", "etcds", "patch "+read),
+		workload.Rule("druid.gardener.cloud", "etcdcopybackupstasks", read),
+		workload.Rule("druid.gardener.cloud", "etcds/status etcdcopybackupstasks/status", "patch"),
+		// Objects that they own: the admission plugin OwnerReferencesPermissionEnforcement checks it.
+		workload.Rule("druid.gardener.cloud", "etcds/finalizers etcdcopybackupstasks/finalizers", "update"),
+		workload.Rule("", "configmaps serviceaccounts services", owned),
+		workload.Rule("apps", "statefulsets", "delete "+owned),
+		workload.Rule("policy", "poddisruptionbudgets", owned),
 		// It grants these permissions to etcd-backup-restore, so it needs them too.
-		workload.Rule("rbac.authorization.k8s.io", "rolebindings roles", write),
+		workload.Rule("rbac.authorization.k8s.io", "rolebindings roles", owned),
+		// Those of members, and its own for the leader election.
+		workload.Rule("coordination.k8s.io", "leases", "update "+owned),
+		workload.Rule("batch", "jobs", "create patch "+read),
+		// Volumes grow.
+		workload.Rule("", "persistentvolumeclaims", "patch "+read),
+		workload.Rule("", "pods", read),
+		workload.Rule("", "secrets", "get"),
+		workload.Rule("", "events", "create patch"), // of the leader election
 	)...), nil
 }

@@ -2,7 +2,7 @@
 package gardenerapiserver
 
 import (
-	"strings"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,28 +15,26 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
+	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	settingsv1alpha1 "gardener.cloud/gardener/api/settings/v1alpha1"
 	"gardener.cloud/gardener/internal/component/encryption"
+	"gardener.cloud/gardener/internal/component/etcd"
 	"gardener.cloud/gardener/internal/component/gardenerprocess"
-	"gardener.cloud/gardener/internal/component/immutable"
+	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/pkg/references"
-	"gardener.cloud/gardener/pkg/secrets"
 )
 
 // Name is the name of the Deployment and of the Service.
 const Name = "gardener-apiserver"
 
 const (
-	port = 8443
-	role = "apiserver"
-
-	etcdDir         = "/etc/gardener/etcd"
-	certificatesDir = "/etc/gardener/certificates"
-	encryptionDir   = "/etc/gardener/encryption"
-	encryptionFile  = "config.yaml"
+	port        = 8443
+	servicePort = 443
+	role        = "apiserver"
 )
 
 // Values are what the API server is deployed with.
@@ -53,14 +51,44 @@ type Values struct {
 	// credentials for it: ca.crt, tls.crt and tls.key.
 	EtcdServers []string
 	EtcdSecret  string
+	// EtcdCA is the Secret with the CA bundle of etcd, in bundle.crt, instead of ca.crt of EtcdSecret. It may be empty.
+	EtcdCA string
 	// Certificate is the Secret with the serving certificate, tls.crt and tls.key, and CA the PEM of its CA.
 	Certificate string
 	CA          []byte
-	// EncryptionKeys are the keys that EncryptedResources are encrypted with in etcd: all are tried to read, the first one writes. Without
-	// keys nothing is encrypted.
-	EncryptionKeys []encryption.Key
+	// Encryption says how resources are encrypted in etcd. Without resources it is about EncryptedResources, without keys nothing is encrypted.
+	Encryption encryption.Values
+	// Config is spec.virtualCluster.gardener.gardenerAPIServer of a Garden. Nil means the defaults.
+	Config *operatorv1alpha1.GardenerAPIServerConfig
+	// Files are what Config refers to.
+	Files Files
+	// WorkloadIdentity says who issues tokens of WorkloadIdentities. Nil means that there are none.
+	WorkloadIdentity *WorkloadIdentity
+	// Autoscaled renders a VerticalPodAutoscaler.
+	Autoscaled bool
+	// Virtual says that a virtual garden aggregates it. Then Objects renders what belongs into the cluster that it runs in, and TargetObjects what
+	// belongs into the virtual garden. Nil means that both are the same cluster.
+	Virtual *Virtual
 	// Args are further flags.
 	Args []string
+}
+
+// Files are the contents of objects that the configuration refers to.
+type Files struct {
+	// AuditPolicy is that of config.auditConfig. Empty means that nothing is logged.
+	AuditPolicy string
+	// AuditWebhookKubeconfig is that of config.auditWebhook.
+	AuditWebhookKubeconfig []byte
+	// AdmissionKubeconfigs are kubeconfigs by the name of the admission plugin.
+	AdmissionKubeconfigs map[string][]byte
+}
+
+// WorkloadIdentity says who issues tokens of WorkloadIdentities.
+type WorkloadIdentity struct {
+	// Issuer is the URL of the issuer, see issuer.WorkloadIdentityURL.
+	Issuer string
+	// KeySecret is the Secret with the key that signs them, in id_rsa.
+	KeySecret string
 }
 
 // EncryptedResources are the resources that are encrypted in etcd, as they have credentials. Source: concepts.txt, "ETCD Encryption Config".
@@ -82,6 +110,18 @@ func DNSNames(namespace string) []string {
 	return workload.DNSNames(Name, namespace)
 }
 
+// VirtualDNSNames are the names that the serving certificate has to be for if a virtual garden aggregates it: its kube-apiserver knows it by a
+// Service in kube-system.
+func VirtualDNSNames(namespace string) []string {
+	names := DNSNames(namespace)
+	for _, name := range DNSNames(metav1.NamespaceSystem) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // Versions are the group versions that it serves.
 func Versions() []schema.GroupVersion {
 	return []schema.GroupVersion{
@@ -90,41 +130,13 @@ func Versions() []schema.GroupVersion {
 	}
 }
 
-// Objects renders the API server for the cluster whose kube-apiserver aggregates it.
+// Objects renders the API server for the cluster that it runs in.
 func Objects(v Values) ([]client.Object, error) {
-	process := gardenerprocess.Values{
-		Name: Name, Role: role, Namespace: v.Namespace, Image: v.Image, Replicas: v.Replicas,
-		PriorityClass: constants.PriorityClassNameGardenSystem500,
-		Args: append([]string{
-			"--secure-port=8443",
-			"--cluster-identity=" + v.ClusterIdentity,
-			"--etcd-servers=" + strings.Join(v.EtcdServers, ","),
-			"--etcd-cafile=" + etcdDir + "/" + secrets.DataKeyCertificateCA,
-			"--etcd-certfile=" + etcdDir + "/" + secrets.DataKeyCertificate,
-			"--etcd-keyfile=" + etcdDir + "/" + secrets.DataKeyPrivateKey,
-			"--tls-cert-file=" + certificatesDir + "/" + secrets.DataKeyCertificate,
-			"--tls-private-key-file=" + certificatesDir + "/" + secrets.DataKeyPrivateKey,
-		}, v.Args...),
-		Ports: []corev1.ContainerPort{{Name: "https", ContainerPort: port, Protocol: corev1.ProtocolTCP}},
-		Ready: workload.HTTPProbe("/readyz", port, corev1.URISchemeHTTPS), Live: workload.HTTPProbe("/livez", port, corev1.URISchemeHTTPS),
-		Resources: workload.Requests("50m", "150Mi"),
-		Files: []gardenerprocess.File{
-			{Volume: workload.SecretVolume("etcd", v.EtcdSecret), Path: etcdDir},
-			{Volume: workload.SecretVolume("certificates", v.Certificate), Path: certificatesDir},
-		},
-	}
-	config, err := encryption.Configuration(encryption.Values{Keys: v.EncryptionKeys, Resources: EncryptedResources()})
+	r, err := newRenderer(v)
 	if err != nil {
 		return nil, err
 	}
-	var objects []client.Object
-	if config != nil {
-		secret := immutable.Secret(v.Namespace, Name+"-encryption", map[string][]byte{encryptionFile: config})
-		objects = append(objects, secret)
-		process.Args = append(process.Args, "--encryption-provider-config="+encryptionDir+"/"+encryptionFile)
-		process.Files = append(process.Files, gardenerprocess.File{Volume: workload.SecretVolume("encryption", secret.Name), Path: encryptionDir})
-	}
-	own, err := process.Objects()
+	own, err := r.process.Objects()
 	if err != nil {
 		return nil, err
 	}
@@ -135,22 +147,63 @@ func Objects(v Values) ([]client.Object, error) {
 			}
 		}
 	}
-	objects = append(objects, own...)
-	w := process.Workload()
-	const clusterRole = "gardener.cloud:system:apiserver"
-	objects = append(objects, w.Service("https", 443),
-		w.ClusterRoleBinding(clusterRole, clusterRole),
-		w.ClusterRoleBinding(clusterRole+":auth-delegator", "system:auth-delegator"),
-		w.RoleBinding(metav1.NamespaceSystem, clusterRole+":auth-reader", "extension-apiserver-authentication-reader"),
-	)
+	objects := slices.Concat(r.objects, own, []client.Object{Service(v)})
+	if v.Virtual != nil {
+		return objects, nil
+	}
+	return append(objects, registration(v)...), nil
+}
+
+// Service renders the Service, which can be there long before the rest: a virtual garden knows its address.
+func Service(v Values) *corev1.Service {
+	process := v.process()
+	return process.Reachable(process.Workload().Service("https", servicePort), []int32{port}, []int32{port})
+}
+
+// registration renders what the API server needs in the cluster whose kube-apiserver aggregates it: permissions, and the versions that it serves.
+func registration(v Values) []client.Object {
+	w := v.process().Target()
+	const clusterRole, delegator = "gardener.cloud:system:apiserver", "gardener.cloud:apiserver:auth-delegator"
+	objects := []client.Object{w.ClusterRoleBinding(clusterRole, clusterRole)}
+	const reader = "extension-apiserver-authentication-reader"
+	if v.Virtual != nil {
+		objects = append(objects, w.ClusterRoleBinding(delegator, delegator), w.RoleBinding(metav1.NamespaceSystem, "gardener.cloud:apiserver:auth-reader", reader))
+	} else {
+		objects = append(objects,
+			w.ClusterRoleBinding(clusterRole+":auth-delegator", "system:auth-delegator"), w.RoleBinding(metav1.NamespaceSystem, clusterRole+":auth-reader", reader))
+	}
 	for _, version := range Versions() {
 		objects = append(objects, &apiregistrationv1.APIService{
 			ObjectMeta: metav1.ObjectMeta{Name: version.Version + "." + version.Group, Labels: w.Labels},
 			Spec: apiregistrationv1.APIServiceSpec{
 				Group: version.Group, Version: version.Version, GroupPriorityMinimum: 10000, VersionPriority: 20, CABundle: v.CA,
-				Service: &apiregistrationv1.ServiceReference{Namespace: v.Namespace, Name: Name, Port: new(int32(443))},
+				Service: &apiregistrationv1.ServiceReference{Namespace: w.Namespace, Name: Name, Port: new(int32(servicePort))},
 			},
 		})
 	}
-	return objects, nil
+	return objects
+}
+
+// process is the process without what is configured. Its workload has the names and labels.
+func (v Values) process() gardenerprocess.Values {
+	process := gardenerprocess.Values{
+		Name: Name, Role: role, Namespace: v.Namespace, Image: v.Image, Replicas: v.Replicas,
+		PriorityClass: constants.PriorityClassNameGardenSystem500,
+		Ports:         []corev1.ContainerPort{{Name: "https", ContainerPort: port, Protocol: corev1.ProtocolTCP}},
+		Ready:         workload.HTTPProbe("/readyz", port, corev1.URISchemeHTTPS), Live: workload.HTTPProbe("/livez", port, corev1.URISchemeHTTPS),
+		Resources: workload.Requests("50m", "150Mi"), Autoscaled: v.Autoscaled,
+	}
+	if v.Virtual != nil {
+		process.Virtual = &v.Virtual.Virtual
+		process.HighAvailability = process.Virtual.HighAvailability(resourcesv1alpha1.HighAvailabilityConfigTypeServer)
+		process.PodLabels = map[string]string{}
+		for _, label := range []string{
+			etcd.PolicyLabel(instance.VirtualGarden, etcd.Main),
+			// Webhooks of extensions and of gardener-admission-controller, which may also run elsewhere, as that for audit logs does.
+			gardenerprocess.WebhookTargetsPolicyLabel(), constants.NetworkPolicyToPrivateNetworks, constants.NetworkPolicyToPublicNetworks,
+		} {
+			process.PodLabels[label] = constants.NetworkPolicyAllowed
+		}
+	}
+	return process
 }

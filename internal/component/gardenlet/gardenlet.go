@@ -10,9 +10,13 @@ import (
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/imagevector"
+	"gardener.cloud/gardener/internal/component/etcddruid"
 	"gardener.cloud/gardener/internal/component/gardenerprocess"
+	"gardener.cloud/gardener/internal/component/gateway"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/priorityclass"
+	"gardener.cloud/gardener/internal/component/resourcemanager"
+	"gardener.cloud/gardener/internal/component/verticalpodautoscaler"
 	"gardener.cloud/gardener/internal/component/workload"
 )
 
@@ -113,40 +117,57 @@ func Objects(v Values) ([]client.Object, error) {
 	return objects, nil
 }
 
-// rules are the permissions of a gardenlet in its seed. It installs components and extensions with roles of their own, so it may grant
-// permissions that it does not have.
+// rules are the permissions of a gardenlet in its seed. They are for all namespaces, as it creates those of control planes and of extensions, and
+// could grant itself in them what it lacked. test/rights compares them with what it does.
 func rules() []rbacv1.PolicyRule {
 	const (
-		read  = "get list watch"
-		write = "create delete deletecollection get list patch update watch"
+		read   = "get list watch"
+		deploy = "create delete patch " + read
 	)
 	return []rbacv1.PolicyRule{
-		workload.Rule("", "configmaps endpoints limitranges namespaces persistentvolumeclaims pods replicationcontrollers resourcequotas secrets "+
-			"serviceaccounts services", write),
-		workload.Rule("", "nodes persistentvolumes pods/log", read),
-		workload.Rule("", "serviceaccounts/token pods/portforward", "create"),
-		workload.Rule("", "events", "create get list patch update watch"),
-		workload.Rule("events.k8s.io", "events", "create get list patch update watch"),
-		workload.Rule("admissionregistration.k8s.io", "*", write),
-		workload.Rule("apiextensions.k8s.io", "customresourcedefinitions", write),
-		workload.Rule("apiregistration.k8s.io", "apiservices", read),
-		workload.Rule("apps", "*", write),
-		workload.Rule("autoscaling", "horizontalpodautoscalers", write),
-		workload.Rule("autoscaling.k8s.io", "*", write),
-		workload.Rule("batch", "cronjobs jobs", write),
-		workload.Rule("coordination.k8s.io", "leases", write),
+		workload.Rule("", "namespaces services", deploy),
+		workload.Rule("", "serviceaccounts", "create delete patch"),
+		workload.Rule("", "configmaps secrets", deploy+" update"),
+		workload.Rule("", "pods", "delete "+read),
+		workload.Rule("", "persistentvolumeclaims", "deletecollection"),
+		workload.Rule("", "events", "create patch"),
+		workload.Rule("events.k8s.io", "events", "create patch"),
+		workload.Rule("admissionregistration.k8s.io", "mutatingwebhookconfigurations validatingwebhookconfigurations", "create delete patch"),
+		workload.Rule("apiextensions.k8s.io", "customresourcedefinitions", "create patch "+read),
+		workload.Rule("apps", "deployments", deploy+" deletecollection"),
+		workload.Rule("apps", "replicasets", "deletecollection"),
+		workload.Rule("apps", "statefulsets", "deletecollection "+read),
+		workload.Rule("autoscaling", "horizontalpodautoscalers", "create delete get patch"),
+		workload.Rule("autoscaling.k8s.io", "verticalpodautoscalercheckpoints verticalpodautoscalers", deploy),
+		// Its own for the leader election, and those of components.
+		workload.Rule("coordination.k8s.io", "leases", "create delete get list patch update watch"),
 		workload.Rule("discovery.k8s.io", "endpointslices", read),
-		workload.Rule("druid.gardener.cloud", "*", write),
-		workload.Rule("extensions.gardener.cloud", "*", write),
-		workload.Rule("gateway.networking.k8s.io", "*", write),
-		workload.Rule("machine.sapcloud.io", "*", write),
-		workload.Rule("monitoring.coreos.com", "*", write),
-		workload.Rule("networking.k8s.io", "ingressclasses ingresses networkpolicies", write),
-		workload.Rule("policy", "poddisruptionbudgets", write),
-		workload.Rule("rbac.authorization.k8s.io", "clusterrolebindings clusterroles rolebindings roles", "bind escalate "+write),
-		workload.Rule("resources.gardener.cloud", "*", write),
-		workload.Rule("scheduling.k8s.io", "priorityclasses", write),
-		workload.Rule("storage.k8s.io", "csidrivers storageclasses volumeattachments", read),
-		{NonResourceURLs: []string{"/healthz", "/version"}, Verbs: []string{"get"}},
+		workload.Rule("druid.gardener.cloud", "etcds", deploy),
+		workload.Rule("extensions.gardener.cloud", "backupbuckets backupentries bastions containerruntimes controlplanes dnsrecords extensions "+
+			"infrastructures networks operatingsystemconfigs selfhostedshootexposures workers", deploy),
+		workload.Rule("extensions.gardener.cloud", "clusters", "create delete get patch"),
+		workload.Rule("gateway.networking.k8s.io", "gateways", deploy),
+		workload.Rule("gateway.networking.k8s.io", "gatewayclasses tlsroutes", "create delete patch"),
+		workload.Rule("operator.gardener.cloud", "gardens", "list"), // gardener-operator has part of its work where there is one
+		workload.Rule("machine.sapcloud.io", "machineclasses machinedeployments machines machinesets", "delete patch "+read),
+		workload.Rule("networking.k8s.io", "networkpolicies", deploy),
+		workload.Rule("policy", "poddisruptionbudgets", "create delete patch"),
+		workload.Rule("resources.gardener.cloud", "managedresources", deploy),
+		workload.Rule("scheduling.k8s.io", "priorityclasses", "create patch"),
+		workload.Rule("rbac.authorization.k8s.io", "clusterrolebindings clusterroles rolebindings roles", "create delete patch"),
+		// The ClusterRoles of these components grant more than it has.
+		{
+			APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"bind", "escalate"},
+			ResourceNames: deployedRoles(),
+		},
+		// What it grants to the gardener-resource-manager in the namespace of a control plane.
+		workload.Rule("resources.gardener.cloud", "managedresources/finalizers", "update"),
+		workload.Rule("resources.gardener.cloud", "managedresources/status", "patch"),
 	}
+}
+
+// deployedRoles are the names of the ClusterRoles of the components that a gardenlet deploys into its seed.
+func deployedRoles() []string {
+	roles := []string{etcddruid.ClusterRole, gateway.ClusterRole, resourcemanager.Name}
+	return append(roles, verticalpodautoscaler.ClusterRoles()...)
 }

@@ -1,5 +1,4 @@
-// Package gardenrbac renders the roles of a garden cluster: those of Gardener's components, gardenlets, operators, and the members of
-// projects.
+// Package gardenrbac renders the roles of a garden cluster: those of Gardener's components, operators, and the members of projects.
 //
 // The roles of members are aggregated: roles with a label such as rbac.gardener.cloud/aggregate-to-project-member are added to
 // them, so that operators and extensions can grant more. Roles of components are bound where the components are deployed, those of
@@ -8,6 +7,7 @@ package gardenrbac
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -15,14 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/authorizer/graph"
 )
-
-// Values are what the roles depend on.
-type Values struct {
-	// SeedAuthorizer says that the kube-apiserver authorizes gardenlets with gardener-admission-controller. Then gardenlets have no role
-	// here, as it would allow each of them to access the objects of all seeds.
-	SeedAuthorizer bool
-}
 
 // The groups of the garden API, and common lists of verbs.
 const (
@@ -35,6 +30,10 @@ const (
 
 	groupAuthenticated = "system:authenticated"
 	groupBootstrappers = "system:bootstrappers"
+	userAggregator     = "system:kube-aggregator"
+
+	// roleMember and roleServiceAccountManager are in the label gardener.cloud/role of roles that administrators have too.
+	roleMember, roleServiceAccountManager = "project-member", "project-serviceaccountmanager"
 )
 
 var (
@@ -46,15 +45,31 @@ var (
 
 // Objects returns the roles, the bindings to groups, the ConfigMap that all authenticated users may read, and the policies for what members
 // write.
-func Objects(v Values) []client.Object {
-	return slices.Concat(componentRoles(), landscapeRoles(), projectRoles(), gardenletRoles(v), admissionPolicies())
+func Objects() []client.Object {
+	return slices.Concat(componentRoles(), landscapeRoles(), projectRoles(), bootstrapRoles(), admissionPolicies())
+}
+
+// Virtual returns what a virtual garden has of Gardener: namespace garden, which other clusters that serve the garden API have before, and Objects.
+func Virtual() []client.Object {
+	// The namespace has the objects of operators, which outlive the garden.
+	garden := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: constants.GardenNamespace, Labels: map[string]string{constants.App: "gardener"},
+		Annotations: map[string]string{resourcesv1alpha1.KeepObject: "true"},
+	}}
+	return append([]client.Object{garden}, Objects()...)
+}
+
+// Former reports whether a role or a binding of this name is one that former versions had for gardenlets: one for all of them, and one for each
+// of them in each namespace. They have to be deleted, as they allow what gardener-admission-controller does not.
+func Former(name string) bool {
+	return name == constants.SeedsGroup || strings.HasPrefix(name, constants.SeedUserNamePrefix)
 }
 
 // landscapeRoles are for operators, and for all authenticated users.
 func landscapeRoles() []client.Object {
-	readGlobal := "gardener.cloud:system:read-global-resources"
+	const admin, readGlobal, userAuth = "gardener.cloud:admin", "gardener.cloud:system:read-global-resources", "gardener.cloud:system:user-auth"
 	objects := []client.Object{
-		labelled(clusterRole("gardener.cloud:admin",
+		labelled(clusterRole(admin,
 			rule(gardenGroups, []string{rbacv1.ResourceAll}, all),
 			rule([]string{kubernetes}, []string{"configmaps", "events", "namespaces", "resourcequotas", "secrets", "serviceaccounts", "serviceaccounts/token"}, write),
 			rule([]string{"certificates.k8s.io"}, []string{"certificatesigningrequests"}, read),
@@ -75,18 +90,27 @@ func landscapeRoles() []client.Object {
 			rule([]string{"coordination.k8s.io"}, []string{"leases"}, read),
 			rule([]string{"rbac.authorization.k8s.io"}, []string{"clusterrolebindings", "clusterroles", "rolebindings", "roles"}, read),
 		), constants.GardenRole, "viewer"),
-		clusterRole(constants.ClusterRoleGardenerAdministrators, rule(all, []string{rbacv1.ResourceAll}, all),
-			rbacv1.PolicyRule{NonResourceURLs: []string{rbacv1.NonResourceAll}, Verbs: all}),
+		// The kube-apiserver, which checks whether gardener-apiserver is available. It is this user only for the API servers behind it.
+		userBinding(admin, admin, userAggregator),
+		aggregated(constants.ClusterRoleGardenerAdministrators, constants.GardenRole, "admin", roleMember, roleServiceAccountManager),
+		aggregated("gardener.cloud:system:viewers", constants.GardenRole, "viewer"),
 		// Operators bind this role to users who may create projects.
 		clusterRole("gardener.cloud:system:project-creation", rule([]string{core}, []string{"projects"}, []string{"create"})),
 
 		clusterRole(readGlobal,
-			rule([]string{core}, []string{"cloudprofiles", "exposureclasses", "seeds"}, read),
-			rule([]string{settings}, []string{"clusteropenidconnectpresets"}, read)),
+			rule([]string{core}, []string{"cloudprofiles", "controllerregistrations", "exposureclasses", "seeds"}, read),
+			rule([]string{settings}, []string{"clusteropenidconnectpresets"}, read),
+			rule([]string{"apiextensions.k8s.io"}, []string{"customresourcedefinitions"}, read)),
 		binding(readGlobal, readGlobal, groupAuthenticated),
+		// For clients that serve users with their own tokens, such as the dashboard.
+		clusterRole(userAuth,
+			rule([]string{"authentication.k8s.io"}, []string{"tokenreviews"}, []string{"create"}),
+			rule([]string{"authorization.k8s.io"}, []string{"selfsubjectaccessreviews"}, []string{"create"})),
+		binding(userAuth, userAuth, groupAuthenticated),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: constants.GardenerSystemPublicNamespace}},
 	}
-	objects = append(objects, readable("gardener.cloud:system:read-gardener-system-public", constants.GardenerSystemPublicNamespace, constants.ConfigMapNameGardenerInfo)...)
+	objects = append(objects, readable("gardener.cloud:system:read-gardener-system-public", constants.GardenerSystemPublicNamespace,
+		constants.ConfigMapNameGardenerInfo, "kube-root-ca.crt")...)
 	return append(objects, readable("gardener.cloud:system:read-cluster-identity-configmap", metav1.NamespaceSystem, constants.ClusterIdentity)...)
 }
 
@@ -94,7 +118,7 @@ func landscapeRoles() []client.Object {
 func projectRoles() []client.Object {
 	presets, bastions := rule([]string{settings}, []string{"openidconnectpresets"}, write), rule([]string{operations}, []string{"bastions"}, write)
 	return []client.Object{
-		aggregated("gardener.cloud:system:project-member", constants.AggregateToProjectMember),
+		labelled(aggregated("gardener.cloud:system:project-member", constants.AggregateToProjectMember, "true"), constants.GardenRole, roleMember),
 		labelled(clusterRole("gardener.cloud:system:project-member-aggregation",
 			rule([]string{kubernetes}, []string{"configmaps", "secrets"}, write),
 			rule([]string{kubernetes}, []string{"events"}, []string{"create", "get", "list", "patch", "update", "watch"}),
@@ -106,7 +130,7 @@ func projectRoles() []client.Object {
 			rule([]string{"rbac.authorization.k8s.io"}, []string{"rolebindings", "roles"}, write),
 		), constants.AggregateToProjectMember, "true"),
 
-		aggregated("gardener.cloud:system:project-viewer", constants.AggregateToProjectViewer),
+		aggregated("gardener.cloud:system:project-viewer", constants.AggregateToProjectViewer, "true"),
 		labelled(clusterRole("gardener.cloud:system:project-viewer-aggregation",
 			rule([]string{kubernetes}, []string{"configmaps", "events", "resourcequotas", "serviceaccounts"}, read),
 			rule([]string{core}, []string{"namespacedcloudprofiles", "plants", "quotas", "secretbindings", "shoots"}, read),
@@ -117,7 +141,8 @@ func projectRoles() []client.Object {
 			rule([]string{"rbac.authorization.k8s.io"}, []string{"rolebindings", "roles"}, read),
 		), constants.AggregateToProjectViewer, "true"),
 
-		aggregated("gardener.cloud:system:project-serviceaccountmanager", constants.AggregateToProjectServiceAccountManager),
+		labelled(aggregated("gardener.cloud:system:project-serviceaccountmanager", constants.AggregateToProjectServiceAccountManager, "true"),
+			constants.GardenRole, roleServiceAccountManager),
 		labelled(clusterRole("gardener.cloud:system:project-serviceaccountmanager-aggregation",
 			rule([]string{kubernetes}, []string{"serviceaccounts"}, write),
 			rule([]string{kubernetes}, []string{"serviceaccounts/token"}, []string{"create"}),
@@ -125,63 +150,32 @@ func projectRoles() []client.Object {
 	}
 }
 
-// gardenletRoles are for gardenlets: for the bootstrap, and for the time after it.
-func gardenletRoles(v Values) []client.Object {
-	const bootstrapper, seeds = "gardener.cloud:system:seed-bootstrapper", "gardener.cloud:system:seeds"
-	objects := []client.Object{
+// bootstrapRoles are for gardenlets that have no certificate yet. They have no other roles: the kube-apiserver asks
+// gardener-admission-controller what a gardenlet may do, as a role would allow it for the objects of all seeds.
+func bootstrapRoles() []client.Object {
+	const bootstrapper = graph.SeedBootstrapper
+	return []client.Object{
 		clusterRole(bootstrapper,
 			// It watches its own CertificateSigningRequest.
 			rule([]string{"certificates.k8s.io"}, []string{"certificatesigningrequests"}, []string{"create", "get", "list", "watch"}),
-			// With the permission to create this one, certificates are approved automatically.
-			rule([]string{"certificates.k8s.io"}, []string{"certificatesigningrequests/seedclient"}, []string{"create"})),
+			// With the permission to create these, certificates are approved automatically.
+			rule([]string{"certificates.k8s.io"}, []string{"certificatesigningrequests/seedclient", "certificatesigningrequests/shootclient"}, []string{"create"})),
 		binding(bootstrapper, bootstrapper, groupBootstrappers),
 	}
-	if v.SeedAuthorizer {
-		return objects
-	}
-	return append(objects,
-		clusterRole(seeds,
-			rule([]string{core}, []string{
-				"cloudprofiles", "controllerdeployments", "controllerregistrations", "exposureclasses", "namespacedcloudprofiles", "projects",
-				"quotas", "secretbindings",
-			}, read),
-			// Secrets, InternalSecrets, ServiceAccounts and their tokens are granted by name, for each seed, by gardener-controller-manager.
-			rule([]string{core}, []string{"backupbuckets", "backupentries", "controllerinstallations", "seeds", "shootstates"}, write),
-			rule([]string{core}, []string{"shoots"}, []string{"get", "list", "patch", "update", "watch"}),
-			rule([]string{core}, []string{
-				"backupbuckets/status", "backupentries/status", "controllerinstallations/status", "seeds/status", "shoots/status",
-			}, []string{"get", "patch", "update"}),
-			// Objects that they own: the admission plugin OwnerReferencesPermissionEnforcement asks for it.
-			rule([]string{core}, []string{"backupbuckets/finalizers", "seeds/finalizers", "shoots/finalizers"}, []string{"update"}),
-			rule([]string{security}, []string{"credentialsbindings"}, read),
-			// Those that backups use get a finalizer.
-			rule([]string{security}, []string{"workloadidentities"}, []string{"get", "list", "patch", "watch"}),
-			rule([]string{security}, []string{"workloadidentities/token"}, []string{"create"}),
-			rule([]string{seedManagement}, []string{"gardenlets", "managedseeds"}, []string{"get", "list", "patch", "update", "watch"}),
-			rule([]string{seedManagement}, []string{"gardenlets/status", "managedseeds/status"}, []string{"get", "patch", "update"}),
-			rule([]string{operations}, []string{"bastions"}, []string{"get", "list", "patch", "update", "watch"}),
-			rule([]string{operations}, []string{"bastions/status"}, []string{"get", "patch", "update"}),
-			rule([]string{kubernetes}, []string{"configmaps"}, write),
-			rule([]string{kubernetes}, []string{"namespaces"}, read),
-			rule([]string{kubernetes, "events.k8s.io"}, []string{"events"}, []string{"create", "patch"}),
-			rule([]string{"coordination.k8s.io"}, []string{"leases"}, write),
-			rule([]string{"certificates.k8s.io"}, []string{"certificatesigningrequests"}, []string{"create", "get", "list", "watch"}),
-			rule([]string{"certificates.k8s.io"}, []string{"certificatesigningrequests/seedclient"}, []string{"create"}),
-			rule([]string{"rbac.authorization.k8s.io"}, []string{"clusterrolebindings"}, []string{"create", "delete", "get", "patch", "update"}),
-			rule([]string{"rbac.authorization.k8s.io"}, []string{"clusterroles"}, []string{"bind"}, bootstrapper),
-		),
-		binding(seeds, seeds, constants.SeedsGroup),
-	)
 }
 
 func clusterRole(name string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
 }
 
-// aggregated is a role that aggregates all roles with a label. The kube-controller-manager writes its rules.
-func aggregated(name, label string) *rbacv1.ClusterRole {
+// aggregated is a role that aggregates all roles with one of the values of a label. The kube-controller-manager writes its rules.
+func aggregated(name, label string, values ...string) *rbacv1.ClusterRole {
 	role := clusterRole(name)
-	role.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{label: "true"}}}}
+	role.AggregationRule = &rbacv1.AggregationRule{}
+	for _, value := range values {
+		role.AggregationRule.ClusterRoleSelectors = append(role.AggregationRule.ClusterRoleSelectors,
+			metav1.LabelSelector{MatchLabels: map[string]string{label: value}})
+	}
 	return role
 }
 
@@ -197,19 +191,28 @@ func rule(groups, resources, verbs []string, names ...string) rbacv1.PolicyRule 
 
 // binding grants a ClusterRole to a group, everywhere.
 func binding(name, role, group string) *rbacv1.ClusterRoleBinding {
+	return bindingTo(name, role, rbacv1.GroupKind, group)
+}
+
+// userBinding grants a ClusterRole to a user, everywhere.
+func userBinding(name, role, user string) *rbacv1.ClusterRoleBinding {
+	return bindingTo(name, role, rbacv1.UserKind, user)
+}
+
+func bindingTo(name, role, kind, subject string) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: kind, Name: subject}},
 	}
 }
 
-// readable allows all authenticated users to read one ConfigMap.
-func readable(name, namespace, configMap string) []client.Object {
+// readable allows all authenticated users to read ConfigMaps of a namespace.
+func readable(name, namespace string, configMaps ...string) []client.Object {
 	return []client.Object{
 		&rbacv1.Role{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-			Rules:      []rbacv1.PolicyRule{rule([]string{kubernetes}, []string{"configmaps"}, read, configMap)},
+			Rules:      []rbacv1.PolicyRule{rule([]string{kubernetes}, []string{"configmaps"}, read, configMaps...)},
 		},
 		&rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},

@@ -15,11 +15,27 @@ import (
 // The roles of members allow them to write all ConfigMaps, Secrets and events of their project. The policies here are for those of them that
 // gardenlets and controllers write. The kube-apiserver evaluates policies itself, so no process has to run for them.
 
-// systemWrites says in CEL that a request is not one of a member: of gardenlets, and of those who may do the same in all namespaces, such as
-// operators, components of Gardener, the garbage collector and the controller for namespaces. Members have their roles in their namespaces only.
-const systemWrites = `'` + constants.SeedsGroup + `' in request.userInfo.groups || ` +
+// Clients in CEL, which the authorizers and restrictions recognize in the same way.
+const (
+	// gardenletClients says that a request is one of a gardenlet, or of an extension of a seed.
+	gardenletClients = `'` + constants.SeedsGroup + `' in request.userInfo.groups || ` +
+		`'` + constants.ShootsGroup + `' in request.userInfo.groups && request.userInfo.username.startsWith('` + constants.ShootUserNamePrefix + `') || ` +
+		`request.userInfo.username.matches('^system:serviceaccount:seed-[^:]+:extension-')`
+	// clients adds the extensions of self-hosted shoots. Their ServiceAccounts are in namespaces of projects, where members can create them too.
+	clients = gardenletClients + ` || request.userInfo.username.matches('^system:serviceaccount:garden(-[^:]+)?:extension-shoot--[^:]+?--')`
+)
+
+// systemWrites says in CEL that a request is not one of a member: of gardenlets, whom restrictions are for, and of those who may do the same in all
+// namespaces, such as operators, components of Gardener, the garbage collector and the controller for namespaces. Members have their roles in
+// their namespaces only.
+const systemWrites = gardenletClients + ` || ` +
+	// Members of a project may create ServiceAccounts with such names.
+	`!request.userInfo.username.matches('^system:serviceaccount:[^:]+:extension-shoot--') && ` +
 	`(request.operation == 'UPDATE' ? ['update', 'patch'] : [request.operation.lowerAscii()]).exists(verb, ` +
 	`authorizer.group(request.resource.group).resource(request.resource.resource).check(verb).allowed())`
+
+// controllerManager is the name of the ServiceAccount of gardener-controller-manager.
+const controllerManager = "gardener-controller-manager"
 
 var (
 	// publishedSuffixes end the names of objects that are published for a Shoot, after its name and a dot. Names of Shoots have no dots.
@@ -35,15 +51,19 @@ var (
 	systemReporters = []string{"gardener-", "gardenlet", "kube-", "system:"}
 )
 
+// publishedName is the CEL function for a name that tells whether it is one of an object that is published for a Shoot.
+func publishedName() string {
+	return `matches('^[^.]+[.](` + strings.ReplaceAll(strings.Join(publishedSuffixes, "|"), ".", "[.]") + `)$')`
+}
+
 // admissionPolicies are the policies for project namespaces, with their bindings.
 func admissionPolicies() []client.Object {
-	published := fmt.Sprintf(`o.metadata.name.matches('^[^.]+[.](%s)$') || o.metadata.?labels[?'%s'].orValue('') in %s`,
-		strings.ReplaceAll(strings.Join(publishedSuffixes, "|"), ".", "[.]"), constants.GardenRole, celList(publishedRoles))
+	published := fmt.Sprintf(`o.metadata.name.%s || o.metadata.?labels[?'%s'].orValue('') in %s`, publishedName(), constants.GardenRole, celList(publishedRoles))
 	both := func(expression string) string {
 		return `[object, oldObject].all(o, o == null || ` + expression + `)`
 	}
 	return slices.Concat(
-		seedPolicy(),
+		clientPolicies(), controllerManagerPolicies(),
 		admissionPolicy("published-objects.gardener.cloud",
 			admissionregistrationv1.Validation{
 				Expression: both(`!(` + published + `)`),
@@ -62,20 +82,90 @@ func admissionPolicies() []client.Object {
 	)
 }
 
-// seedPolicy is for gardenlets. The permission to create Secrets cannot be restricted to names, and some Secrets are filled by the
-// kube-controller-manager: with the token of any ServiceAccount of the namespace.
-func seedPolicy() []client.Object {
-	objects := admissionPolicy("secrets-of-gardenlets.gardener.cloud",
-		admissionregistrationv1.Validation{
-			Expression: `object == null || object.type != 'kubernetes.io/service-account-token'`,
-			Message:    "Gardenlets request tokens of their ServiceAccounts, and must not write Secrets that are filled with them",
-		},
-		rules("", "v1", "secrets"))
+// clientPolicies are for gardenlets and extensions. What they create is restricted by their seed or shoot; this is about content that no name
+// justifies, also in updates, which are not restricted.
+func clientPolicies() []client.Object {
+	return slices.Concat(
+		// These Secrets are filled by the kube-controller-manager: with the token of any ServiceAccount of the namespace.
+		clientPolicy("secrets-of-gardenlets.gardener.cloud",
+			`object == null || object.type != 'kubernetes.io/service-account-token'`,
+			"Gardenlets request tokens of their ServiceAccounts, and must not write Secrets that are filled with them"),
+		// Secrets in the namespace "garden" with a role are copied to all seeds, but for those of Shoots, and are configuration of Gardener.
+		clientPolicy("roles-of-secrets.gardener.cloud",
+			fmt.Sprintf(`object == null || request.namespace != '%s' || [object.metadata.?labels[?'%[2]s'].orValue('')].all(role, role in %s || `+
+				`oldObject != null && role == oldObject.metadata.?labels[?'%[2]s'].orValue(''))`,
+				constants.GardenNamespace, constants.GardenRole, celList(append([]string{"", constants.GardenRoleMonitoring}, publishedRoles...))),
+			"Gardenlets and extensions must not give a Secret in namespace "+constants.GardenNamespace+" a role for other seeds, with the label "+constants.GardenRole),
+		// Secrets of users and operators are for several seeds, which all have to be able to add their finalizer.
+		clientPolicy("changes-of-secrets.gardener.cloud",
+			fmt.Sprintf(`oldObject == null || request.namespace == '%s' || oldObject.metadata.name.startsWith('%s') || oldObject.metadata.name.%s || `+
+				`request.namespace == 'kube-system' && oldObject.metadata.name.startsWith('bootstrap-token-') || `+
+				`oldObject.metadata.?ownerReferences.orValue([]).exists(o, o.kind == 'ManagedSeed') || `+
+				`object != null && object.?type == oldObject.?type && object.?data == oldObject.?data && object.metadata.?labels == oldObject.metadata.?labels`,
+				constants.GardenerShootIssuerNamespace, constants.SecretPrefixGeneratedBackupBucket, publishedName()),
+			"Gardenlets and extensions must not change or delete Secrets of users and operators, but for finalizers and annotations"),
+		// What a token is for is checked when it is created.
+		clientPolicy("bootstrap-tokens.gardener.cloud",
+			`object == null || oldObject == null || request.namespace != 'kube-system' || oldObject.type != 'bootstrap.kubernetes.io/token' || `+
+				`['description', 'auth-extra-groups', 'token-id'].all(key, object.?data[?key] == oldObject.?data[?key])`,
+			"Gardenlets and extensions must not change which gardenlet a bootstrap token is for"),
+	)
+}
+
+// clientPolicy is a policy for Secrets that clients write.
+func clientPolicy(name, expression, message string) []client.Object {
+	objects := admissionPolicy(name, admissionregistrationv1.Validation{Expression: expression, Message: message}, rules("", "v1", "secrets"))
 	spec := &objects[0].(*admissionregistrationv1.ValidatingAdmissionPolicy).Spec //nolint:forcetypeassert // it is the policy
 	spec.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{}
-	spec.MatchConditions = []admissionregistrationv1.MatchCondition{{
-		Name: "a-gardenlet", Expression: `'` + constants.SeedsGroup + `' in request.userInfo.groups`,
-	}}
+	spec.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "a-client", Expression: clients}}
+	return objects
+}
+
+// controllerManagerPolicies are for gardener-controller-manager. It binds and aggregates roles of projects and of extensions, whose names RBAC
+// cannot describe, so that its role allows it to bind and aggregate all roles.
+func controllerManagerPolicies() []client.Object {
+	const (
+		extensionPrefix = `'gardener.cloud:extension:project:'`
+		ownPrefix       = `'gardener.cloud:system:project'`
+	)
+	var objects []client.Object
+	for _, policy := range []struct{ resource, expression, message string }{
+		{
+			"clusterroles",
+			// Of an aggregated role, the kube-controller-manager writes the rules. Clients write null if there are none.
+			`object.metadata.name.startsWith(` + extensionPrefix + `) ? ` +
+				`(oldObject == null ? !has(object.rules) || dyn(object.rules) == null || size(object.rules) == 0 : object.?rules == oldObject.?rules) && ` +
+				`has(object.aggregationRule) && object.aggregationRule.clusterRoleSelectors.all(s, size(s.?matchLabels.orValue({})) > 0 && ` +
+				`s.matchLabels.all(key, key == '` + constants.AggregateToExtensionRole + `')) : ` +
+				`object.metadata.name.startsWith(` + ownPrefix + `) && !has(object.aggregationRule) && object.?rules.orValue([]).all(r, ` +
+				`r.?resources.orValue(['']).all(resource, resource in ['namespaces', 'projects']) && size(r.?resourceNames.orValue([])) == 1)`,
+			"writes only the ClusterRoles of single projects",
+		},
+		{
+			"clusterrolebindings",
+			`object.roleRef.name.startsWith(` + ownPrefix + `) || !object.roleRef.name.startsWith('gardener.cloud:') && ` +
+				`!object.roleRef.name.startsWith('system:') && !(object.roleRef.name in ['admin', 'cluster-admin', 'edit']) && ` +
+				`object.?subjects.orValue([]).all(s, s.kind == 'ServiceAccount' && s.?namespace.orValue('').startsWith('` + constants.SeedNamespaceNamePrefix + `'))`,
+			"binds ClusterRoles of projects, and those of extensions to their ServiceAccounts",
+		},
+		{
+			"rolebindings",
+			`object.roleRef.name.startsWith(` + ownPrefix + `) || object.roleRef.name.startsWith(` + extensionPrefix + `)`,
+			"binds ClusterRoles of projects",
+		},
+	} {
+		matched := rules("rbac.authorization.k8s.io", "v1", policy.resource)
+		matched.Operations, matched.Scope = matched.Operations[:2], new(admissionregistrationv1.AllScopes) // deletions grant nothing
+		created := admissionPolicy(policy.resource+"-of-controller-manager.gardener.cloud", admissionregistrationv1.Validation{
+			Expression: policy.expression, Message: controllerManager + " " + policy.message,
+		}, matched)
+		spec := &created[0].(*admissionregistrationv1.ValidatingAdmissionPolicy).Spec //nolint:forcetypeassert // it is the policy
+		spec.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{}
+		spec.MatchConditions = []admissionregistrationv1.MatchCondition{{
+			Name: "the-controller-manager", Expression: `request.userInfo.username.matches('^system:serviceaccount:[^:]+:` + controllerManager + `$')`,
+		}}
+		objects = append(objects, created...)
+	}
 	return objects
 }
 

@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -27,6 +26,8 @@ const (
 	Namespace = "gateway"
 	// Name is the name of the Gateway, its Service and its Deployment.
 	Name = "gateway"
+	// ClusterRole is the name of the ClusterRole of the controller.
+	ClusterRole = "gardener.cloud:system:gateway"
 	// ClassName is the GatewayClass that HAProxy serves.
 	ClassName = "gardener"
 	// Listener is the name of the listener that TLSRoutes refer to.
@@ -162,21 +163,16 @@ func proxy(image string) corev1.Container {
 
 // permissions are the roles of the controller.
 func permissions(w workload.Workload) []client.Object {
-	role := &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Name, Labels: w.Labels},
-		Rules: []rbacv1.PolicyRule{
-			workload.Rule("coordination.k8s.io", "leases", "create get update"),
-			workload.Rule("", "events", "create patch"),
-			workload.Rule("events.k8s.io", "events", "create patch"),
-		},
-	}
-	binding := w.RoleBinding(Namespace, Name, Name)
-	return append(w.ClusterRole("gardener.cloud:system:gateway",
+	role := w.Role(Namespace, Name,
+		workload.Rule("coordination.k8s.io", "leases", "create get update"),
+		workload.Rule("", "events", "create patch"), // of the leader election
+	)
+	return append(w.ClusterRole(ClusterRole,
 		workload.Rule(gatewayv1.GroupName, "gatewayclasses gateways tlsroutes", "get list watch"),
 		workload.Rule(gatewayv1.GroupName, "gatewayclasses/status gateways/status tlsroutes/status", "patch"),
 		workload.Rule("", "namespaces services", "get list watch"),
 		workload.Rule("discovery.k8s.io", "endpointslices", "get list watch"),
-	), role, binding)
+	), role...)
 }
 
 func service(w workload.Workload, v Values) *corev1.Service {

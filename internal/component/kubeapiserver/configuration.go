@@ -18,7 +18,9 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/encryption"
+	"gardener.cloud/gardener/internal/component/gardeneradmissioncontroller"
 	"gardener.cloud/gardener/internal/component/immutable"
+	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/validation/apiserverconfig"
 	"gardener.cloud/gardener/internal/validation/kubeconfig"
@@ -35,13 +37,6 @@ const (
 	admissionKubeconfigs = "admission-kubeconfigs"
 )
 
-// Names of the authorizers that every shoot may have. Those of users have other names.
-const (
-	authorizerNode       = "node"
-	authorizerRBAC       = "rbac"
-	authorizerNodeAgents = "node-agent-authorizer"
-)
-
 // authenticationGA is the first version in which the authentication configuration has its final version.
 var authenticationGA = version.MustParseGeneric("1.34")
 
@@ -50,14 +45,14 @@ var healthPaths = []string{"/livez", "/readyz", "/healthz"}
 
 // configMap adds a ConfigMap with configuration, mounts it, and returns the directory it is in.
 func (r *renderer) configMap(name string, data map[string]string) string {
-	object := immutable.ConfigMap(r.Namespace, Name+"-"+name, data)
+	object := immutable.ConfigMap(r.Namespace, r.Of.Name(Name)+"-"+name, data)
 	r.objects = append(r.objects, object)
 	return r.mountConfig(name, workload.ConfigMapVolume(name, object.Name))
 }
 
 // secretConfig adds a Secret with configuration and some more labels, mounts it, and returns the directory it is in.
 func (r *renderer) secretConfig(name string, data map[string][]byte, labels map[string]string) string {
-	object := immutable.Secret(r.Namespace, Name+"-"+name, data)
+	object := immutable.Secret(r.Namespace, r.Of.Name(Name)+"-"+name, data)
 	maps.Copy(object.Labels, labels)
 	r.objects = append(r.objects, object)
 	return r.mountConfig(name, workload.SecretVolume(name, object.Name))
@@ -136,23 +131,32 @@ func withHealth(conditions []any) []any {
 	return conditions
 }
 
-// authorization configures the authorizers: Node, then RBAC, then webhooks.
+// authorization configures the authorizers: Node, then RBAC, then webhooks: those of Gardener, then those of the user.
 func (r *renderer) authorization() error {
 	config := map[string]any{"apiVersion": apiserverv1.SchemeGroupVersion.String(), "kind": kindAuthorization}
 	authorizers := []any{}
 	if !r.Workerless {
-		authorizers = append(authorizers, map[string]any{"type": "Node", "name": authorizerNode})
+		authorizers = append(authorizers, map[string]any{"type": "Node", "name": apiserverconfig.AuthorizerNode})
 	}
-	authorizers = append(authorizers, map[string]any{"type": "RBAC", "name": authorizerRBAC})
+	authorizers = append(authorizers, map[string]any{"type": "RBAC", "name": apiserverconfig.AuthorizerRBAC})
 	kubeconfigs := map[string][]byte{}
 	if r.NodeAgents != nil {
-		kubeconfigs[authorizerNodeAgents] = r.NodeAgents.Kubeconfig
+		kubeconfigs[apiserverconfig.AuthorizerNodeAgents] = r.NodeAgents.Kubeconfig
 		authorizers = append(authorizers, nodeAgentAuthorizer())
+	}
+	if r.Garden != nil {
+		kubeconfigs[gardeneradmissioncontroller.AuthorizerSeeds] = r.Garden.SeedsKubeconfig
+		kubeconfigs[gardeneradmissioncontroller.AuthorizerShoots] = r.Garden.ShootsKubeconfig
+		list, err := gardenAuthorizers()
+		if err != nil {
+			return err
+		}
+		authorizers = append(authorizers, list...)
 	}
 	if text := r.Files.Authorization; text != "" {
 		const what = "structured authorization"
 		names := slices.Sorted(maps.Keys(r.Files.AuthorizationKubeconfigs))
-		if err := refused(what, apiserverconfig.Authorization(text, names, []string{authorizerNode, authorizerRBAC, authorizerNodeAgents})); err != nil {
+		if err := refused(what, apiserverconfig.Authorization(text, names)); err != nil {
 			return err
 		}
 		given := map[string]any{}
@@ -164,6 +168,10 @@ func (r *renderer) authorization() error {
 		authorizers = append(authorizers, list...)
 		for _, item := range list {
 			name := item.(map[string]any)["name"].(string)
+			if _, exists := kubeconfigs[name]; exists {
+				errs := field.ErrorList{field.Forbidden(field.NewPath("authorizers").Key(name).Child("name"), "is the name of an authorizer that each garden has")}
+				return refused(what, errs)
+			}
 			data, errs := kubeconfig.Client(r.Files.AuthorizationKubeconfigs[name], nil)
 			if err := refused(fmt.Sprintf("%s: kubeconfig of %q", what, name), errs); err != nil {
 				return err
@@ -179,7 +187,7 @@ func (r *renderer) authorization() error {
 		dir := r.secretConfig("authorization-kubeconfigs", data, nil)
 		for _, item := range authorizers {
 			authorizer := item.(map[string]any)
-			if webhook, ok := authorizer["webhook"].(map[string]any); ok { // a value of the user is replaced
+			if webhook, ok := authorizer["webhook"].(map[string]any); ok { // a configuration of the user has none
 				webhook["connectionInfo"] = map[string]any{
 					"type": "KubeConfigFile", "kubeConfigFile": dir + authorizer["name"].(string) + "-kubeconfig.yaml",
 				}
@@ -195,9 +203,20 @@ func (r *renderer) authorization() error {
 	return nil
 }
 
+// gardenAuthorizers are the webhooks of gardener-admission-controller, without the connection.
+func gardenAuthorizers() ([]any, error) {
+	const later = "set below" // as for all webhooks
+	text, err := yaml.Marshal(gardeneradmissioncontroller.Authorization{SeedsKubeconfig: later, ShootsKubeconfig: later}.Webhooks())
+	if err != nil {
+		return nil, err
+	}
+	var list []any
+	return list, yaml.Unmarshal(text, &list)
+}
+
 // nodeAgentAuthorizer is the webhook of gardener-resource-manager. It gets only requests of gardener-node-agents.
 func nodeAgentAuthorizer() map[string]any {
-	return map[string]any{"type": "Webhook", "name": authorizerNodeAgents, "webhook": map[string]any{
+	return map[string]any{"type": "Webhook", "name": apiserverconfig.AuthorizerNodeAgents, "webhook": map[string]any{
 		// The decisions change with Machines, Nodes and the Secrets of pools, and there are few requests, so they are cached for the shortest time.
 		// Zero would mean the defaults, 5m and 30s.
 		"authorizedTTL": "1ns", "unauthorizedTTL": "1ns", "timeout": "10s", "failurePolicy": "Deny",
@@ -209,7 +228,7 @@ func nodeAgentAuthorizer() map[string]any {
 // admission enables and disables admission plugins, and writes their configuration.
 func (r *renderer) admission() error {
 	enabled, disabled := map[string]bool{}, map[string]bool{}
-	if !r.Workerless {
+	if !r.Workerless || r.Of == instance.VirtualGarden {
 		enabled["NodeRestriction"] = true
 	}
 	config := apiserverv1.AdmissionConfiguration{}
@@ -267,8 +286,11 @@ func (r *renderer) encryption() error {
 		return err
 	}
 	// Tools find the configuration of a control plane by its role.
-	role := map[string]string{constants.Role: constants.SecretNamePrefixETCDEncryptionConfiguration}
-	r.set("encryption-provider-config", r.secretConfig("etcd-encryption-configuration", map[string][]byte{configKey: text}, role)+configKey)
+	role, key := map[string]string{constants.Role: constants.SecretNamePrefixETCDEncryptionConfiguration}, configKey
+	if r.Of == instance.VirtualGarden {
+		role, key = map[string]string{constants.GardenRole: constants.SecretNamePrefixETCDEncryptionConfiguration}, "encryption-configuration.yaml"
+	}
+	r.set("encryption-provider-config", r.secretConfig("etcd-encryption-configuration", map[string][]byte{key: text}, role)+key)
 	return nil
 }
 

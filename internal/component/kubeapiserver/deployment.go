@@ -19,7 +19,10 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/etcd"
+	"gardener.cloud/gardener/internal/component/gardeneradmissioncontroller"
+	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/pkg/references"
 	"gardener.cloud/gardener/pkg/secrets"
@@ -66,7 +69,7 @@ func newRenderer(v Values) (*renderer, error) {
 	r.storage()
 	r.credentials()
 	r.behaviour()
-	for _, add := range []func() error{r.audit, r.authentication, r.authorization, r.admission, r.encryption, r.egress} {
+	for _, add := range []func() error{r.audit, r.authentication, r.authorization, r.admission, r.encryption, r.egress, r.garden} {
 		if err := add(); err != nil {
 			return nil, err
 		}
@@ -130,8 +133,8 @@ var ciphers = []string{
 }
 
 func (r *renderer) storage() {
-	r.set("etcd-servers", etcd.URL(etcd.Main))
-	r.set("etcd-servers-overrides", "/events#"+etcd.URL(etcd.Events))
+	r.set("etcd-servers", etcd.URL(r.Of, etcd.Main))
+	r.set("etcd-servers-overrides", "/events#"+etcd.URL(r.Of, etcd.Events))
 	r.set("etcd-cafile", r.bundle("ca-etcd", r.Secrets.EtcdCA))
 	cert, key := r.certificate("etcd-client", r.Secrets.EtcdClient)
 	r.set("etcd-certfile", cert)
@@ -171,7 +174,9 @@ func (r *renderer) credentials() {
 		r.set("kubelet-client-certificate", cert)
 		r.set("kubelet-client-key", key)
 		r.set("kubelet-preferred-address-types", "InternalIP,Hostname,ExternalIP")
-		r.set("enable-bootstrap-token-auth", "true") // nodes join with them
+	}
+	if !r.Workerless || r.Of == instance.VirtualGarden {
+		r.set("enable-bootstrap-token-auth", "true") // nodes join with them, and seeds
 	}
 	r.set("service-account-signing-key-file", r.secret("service-account-key", r.Secrets.ServiceAccountKey)+secrets.DataKeyRSAPrivateKey)
 	r.set("service-account-key-file", r.secret("service-account-keys", r.Secrets.ServiceAccountKeys)+secrets.DataKeyPrivateKeyBundle)
@@ -217,12 +222,20 @@ var workerlessAPIs = map[string]bool{
 	"storage.k8s.io/v1/csidrivers": false, "storage.k8s.io/v1/csinodes": false,
 }
 
+// gardenAPIs are those that a virtual garden has only on request: there are no pods, and their objects would do nothing.
+var gardenAPIs = map[string]bool{
+	"apps/v1": false, "autoscaling/v2": false, "batch/v1": false, "policy/v1": false, "storage.k8s.io/v1/csinodes": false,
+}
+
 func (r *renderer) behaviour() {
 	if gates := r.config.FeatureGates; len(gates) > 0 {
 		r.set("feature-gates", workload.Switches(gates))
 	}
 	apis := map[string]bool{}
-	if r.Workerless {
+	switch {
+	case r.Of == instance.VirtualGarden:
+		maps.Copy(apis, gardenAPIs)
+	case r.Workerless:
 		maps.Copy(apis, workerlessAPIs)
 	}
 	maps.Copy(apis, r.config.RuntimeConfig)
@@ -282,8 +295,8 @@ func (r *renderer) deployment() (*appsv1.Deployment, error) {
 		maps.Copy(resources.Requests, autoscaling.MinAllowed)
 	}
 	w := workload.Workload{
-		Name: Name, Namespace: r.Namespace, Labels: Labels(), PodLabels: r.podLabels(), Replicas: r.Replicas,
-		PriorityClass: constants.PriorityClassNameShootControlPlane500,
+		Name: r.Of.Name(Name), Namespace: r.Namespace, Labels: Labels(), PodLabels: r.podLabels(), Replicas: r.Replicas,
+		PriorityClass: r.Of.PriorityClass(constants.PriorityClassNameShootControlPlane500),
 		Container: corev1.Container{
 			Image: r.Image, Command: []string{"/usr/local/bin/kube-apiserver"}, Args: r.args(),
 			Ports:          []corev1.ContainerPort{{Name: "https", ContainerPort: Port, Protocol: corev1.ProtocolTCP}},
@@ -296,11 +309,21 @@ func (r *renderer) deployment() (*appsv1.Deployment, error) {
 	deployment.Labels = workload.Mutable(labels())
 	if r.Autoscaling != nil {
 		deployment.Spec.Replicas = nil // the autoscaler's to say
+		workload.HighAvailability(deployment, resourcesv1alpha1.HighAvailabilityConfigTypeServer, r.Autoscaling.MinReplicas)
+	} else {
+		workload.HighAvailability(deployment, resourcesv1alpha1.HighAvailabilityConfigTypeServer, r.Replicas)
 	}
 	deployment.Spec.RevisionHistoryLimit = new(int32(2))
 	deployment.Spec.Strategy = appsv1.DeploymentStrategy{
 		Type:          appsv1.RollingUpdateDeploymentStrategyType,
 		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: new(intstr.FromString("25%")), MaxUnavailable: new(intstr.FromInt32(0))},
+	}
+	if r.Of == instance.VirtualGarden {
+		// All components of the garden are its clients: it must not have fewer pods than before, which have to be noticed by the gateway.
+		deployment.Spec.Strategy.RollingUpdate.MaxSurge = new(intstr.FromString("100%"))
+		if r.Replicas > 1 { // load balancers find a new pod before another one ends
+			deployment.Spec.MinReadySeconds = 30
+		}
 	}
 	pod := &deployment.Spec.Template.Spec
 	pod.ServiceAccountName = "" // it needs nothing of the seed
@@ -323,14 +346,18 @@ func (r *renderer) podLabels() map[string]string {
 	out := labels()
 	for _, label := range []string{
 		constants.NetworkPolicyToDNS, constants.NetworkPolicyToPrivateNetworks, constants.NetworkPolicyToPublicNetworks,
-		etcd.PolicyLabel(etcd.Main), etcd.PolicyLabel(etcd.Events),
+		etcd.PolicyLabel(r.Of, etcd.Main), etcd.PolicyLabel(r.Of, etcd.Events),
 		workload.PolicyTo(webhookTargets), workload.PolicyTo("extensions-" + webhookTargets),
-		workload.PolicyLabel("gardener-resource-manager", 10250),
+		workload.PolicyLabel(r.Of.Name("gardener-resource-manager"), 10250),
 	} {
 		out[label] = constants.NetworkPolicyAllowed
 	}
 	if r.Tunnel != nil {
 		maps.Copy(out, r.Tunnel.PodLabels)
+	}
+	if r.Garden != nil { // API servers behind it are no webhooks
+		out[workload.PolicyLabel("gardener-apiserver", 8443)] = constants.NetworkPolicyAllowed
+		out[workload.PolicyLabel(gardeneradmissioncontroller.Name, 2719)] = constants.NetworkPolicyAllowed
 	}
 	return out
 }
@@ -342,9 +369,9 @@ func autoscaler(v Values) client.Object {
 		}}
 	}
 	return &autoscalingv2.HorizontalPodAutoscaler{
-		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: Name, Labels: labels()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: v.Of.Name(Name), Labels: labels()},
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
-			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment", Name: Name},
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment", Name: v.Of.Name(Name)},
 			MinReplicas:    &v.Autoscaling.MinReplicas, MaxReplicas: v.Autoscaling.MaxReplicas,
 			Metrics: []autoscalingv2.MetricSpec{average(corev1.ResourceCPU, "6"), average(corev1.ResourceMemory, "24G")},
 			Behavior: &autoscalingv2.HorizontalPodAutoscalerBehavior{

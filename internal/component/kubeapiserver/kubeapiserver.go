@@ -5,9 +5,12 @@
 package kubeapiserver
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,6 +18,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/encryption"
+	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/workload"
 )
 
@@ -36,6 +40,8 @@ const (
 
 // Values are what a kube-apiserver is deployed with.
 type Values struct {
+	// Of is the kind of cluster that it is for.
+	Of instance.Kind
 	// Namespace is where it runs.
 	Namespace string
 	// Image is that of the kube-apiserver in the version of the cluster, and Version that version, such as "1.36.3".
@@ -75,6 +81,8 @@ type Values struct {
 	Tunnel *Tunnel
 	// NodeAgents is the authorization webhook for gardener-node-agents. Nil means none.
 	NodeAgents *NodeAgents
+	// Garden is what only a virtual garden has. Nil for a shoot.
+	Garden *Garden
 }
 
 // Autoscaling bounds the number of pods.
@@ -94,6 +102,53 @@ type Files struct {
 	AuthorizationKubeconfigs map[string][]byte
 	// AdmissionKubeconfigs are kubeconfigs by the name of the admission plugin.
 	AdmissionKubeconfigs map[string][]byte
+}
+
+// Garden is what only the kube-apiserver of a virtual garden has.
+type Garden struct {
+	// SeedsKubeconfig and ShootsKubeconfig are those of the authorizers in gardener-admission-controller, for the clients of seeds and of
+	// self-hosted shoots.
+	SeedsKubeconfig, ShootsKubeconfig []byte
+	// EventResources are stored in the etcd for events, besides events.
+	EventResources []schema.GroupResource
+	// SNI are certificates for more names.
+	SNI []SNI
+	// AuditWebhook is where audit events are sent to. Nil means nowhere.
+	AuditWebhook *AuditWebhook
+	// AuthenticationWebhook authenticates tokens. Nil means none.
+	AuthenticationWebhook *AuthenticationWebhook
+}
+
+// SNI is a certificate for the names that clients send.
+type SNI struct {
+	// Secret has tls.crt and tls.key.
+	Secret string
+	// Patterns are the names, such as *.example.com. Empty means those in the certificate.
+	Patterns []string
+}
+
+// AuditWebhook is a server for audit events.
+type AuditWebhook struct {
+	// Kubeconfig says where it is.
+	Kubeconfig []byte
+	// BatchMaxSize is the most events that are sent at once, and Version that of their API. Both may be nil.
+	BatchMaxSize *int32
+	Version      *string
+}
+
+// AuthenticationWebhook is a server that authenticates tokens.
+type AuthenticationWebhook struct {
+	// Kubeconfig says where it is.
+	Kubeconfig []byte
+	// CacheTTL is how long its answers are kept, and Version the one of TokenReviews. Both may be nil.
+	CacheTTL *metav1.Duration
+	Version  *string
+}
+
+// Copy returns a copy to which kubeconfigs can be added.
+func (f Files) Copy() Files {
+	f.AuthorizationKubeconfigs, f.AdmissionKubeconfigs = maps.Clone(f.AuthorizationKubeconfigs), maps.Clone(f.AdmissionKubeconfigs)
+	return f
 }
 
 // Secrets are names of Secrets in the namespace.
@@ -126,9 +181,9 @@ type NodeAgents struct {
 }
 
 // ServerNames are the names by which it is reached in the seed and from pods of the shoot. Its certificate has to be valid for them.
-func ServerNames(namespace string) []string {
+func ServerNames(of instance.Kind, namespace string) []string {
 	var names []string
-	for _, service := range []struct{ name, namespace string }{{Name, namespace}, {"kubernetes", metav1.NamespaceDefault}} {
+	for _, service := range []struct{ name, namespace string }{{of.Name(Name), namespace}, {"kubernetes", metav1.NamespaceDefault}} {
 		names = append(names, service.name, service.name+"."+service.namespace, service.name+"."+service.namespace+".svc",
 			service.name+"."+service.namespace+".svc."+constants.DefaultDomain)
 	}
@@ -141,7 +196,7 @@ func Labels() map[string]string {
 }
 
 // PolicyLabel is on pods of the namespace that talk to the kube-apiserver.
-func PolicyLabel() string { return workload.PolicyLabel(Name, Port) }
+func PolicyLabel(of instance.Kind) string { return workload.PolicyLabel(of.Name(Name), Port) }
 
 // Objects renders the kube-apiserver.
 func Objects(v Values) ([]client.Object, error) {
@@ -149,7 +204,7 @@ func Objects(v Values) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects := append([]client.Object{Service(v.Namespace)}, r.objects...)
+	objects := append([]client.Object{Service(v.Of, v.Namespace)}, r.objects...)
 	deployment, err := r.deployment()
 	if err != nil {
 		return nil, err
@@ -162,9 +217,9 @@ func Objects(v Values) ([]client.Object, error) {
 }
 
 // Service renders the Service, which can be there long before the rest: its address is part of kubeconfigs and routes.
-func Service(namespace string) *corev1.Service {
+func Service(of instance.Kind, namespace string) *corev1.Service {
 	service := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Name, Labels: labels()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: of.Name(Name), Labels: labels()},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeClusterIP, Selector: Labels(),
 			Ports: []corev1.ServicePort{{Name: Name, Port: Port, TargetPort: intstr.FromInt32(Port), Protocol: corev1.ProtocolTCP}},
@@ -187,7 +242,7 @@ func labels() map[string]string {
 
 func disruptionBudget(v Values) client.Object {
 	return &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: Name, Labels: labels()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: v.Of.Name(Name), Labels: labels()},
 		Spec: policyv1.PodDisruptionBudgetSpec{
 			MaxUnavailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: Labels()},
 			// A pod that does not serve is not missed.

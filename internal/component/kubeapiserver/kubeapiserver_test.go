@@ -150,6 +150,15 @@ func TestRefused(t *testing.T) {
 		"old version":               {func(v *Values) { v.Version = "1.31.9" }, "1.32", false},
 		"authentication of no kind": {func(v *Values) { v.Files.Authentication = "{}" }, "AuthenticationConfiguration", true},
 		"authentication is no YAML": {func(v *Values) { v.Files.Authentication = "secret: [" }, "structured authentication: AuthenticationConfiguration: Forbidden: is no YAML", true},
+		"authorizer of a garden": {func(v *Values) {
+			v.Garden = &Garden{}
+			v.Files.Authorization = strings.Replace(v.Files.Authorization, "name: theirs", "name: seed-authorizer", 1)
+			v.Files.AuthorizationKubeconfigs = map[string][]byte{"seed-authorizer": []byte(someKubeconfig)}
+		}, `authorizers[seed-authorizer].name: Forbidden: is the name of an authorizer that each garden has`, true},
+		"audit webhook without kubeconfig": {func(v *Values) { v.Garden = &Garden{AuditWebhook: &AuditWebhook{}} }, "audit-webhook: kubeconfig", true},
+		"authentication webhook without kubeconfig": {func(v *Values) {
+			v.Garden = &Garden{AuthenticationWebhook: &AuthenticationWebhook{Kubeconfig: []byte("no")}}
+		}, "authentication-webhook: kubeconfig", true},
 		"authorizer without access": {func(v *Values) { v.Files.AuthorizationKubeconfigs = nil }, `authorizers[0].name: Invalid value: "theirs": has no kubeconfig`, true},
 		"authorizer is no webhook": {func(v *Values) {
 			v.Files.Authorization = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers: [{type: RBAC, name: theirs}]"

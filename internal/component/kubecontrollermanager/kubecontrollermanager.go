@@ -1,4 +1,4 @@
-// Package kubecontrollermanager deploys the kube-controller-manager of a shoot.
+// Package kubecontrollermanager deploys the kube-controller-manager of a shoot or of a virtual garden.
 package kubecontrollermanager
 
 import (
@@ -13,6 +13,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/controlplane"
+	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/shootaccess"
 	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/pkg/secrets"
@@ -27,6 +28,8 @@ const (
 
 // Values are what a kube-controller-manager is deployed with.
 type Values struct {
+	// Of is the kind of cluster that it is for.
+	Of instance.Kind
 	// Namespace is where it runs.
 	Namespace string
 	// Image is that of the kube-controller-manager in the version of the cluster.
@@ -37,6 +40,10 @@ type Values struct {
 	Spread []string
 	// Workerless says that the cluster has no nodes. There are fewer controllers then.
 	Workerless bool
+	// Version is that of the cluster, such as "1.36.3", and APIs those that users have enabled or disabled, by group version. A virtual garden
+	// needs both: each version has other controllers, and there is none for an API that is not served.
+	Version string
+	APIs    map[string]bool
 	// Config is spec.kubernetes.kubeControllerManager of the Shoot. Nil means the defaults.
 	Config *corev1beta1.KubeControllerManagerConfig
 
@@ -69,7 +76,9 @@ type Secrets struct {
 }
 
 // ServerNames are the names that its certificate has to be valid for.
-func ServerNames(namespace string) []string { return workload.DNSNames(Name, namespace) }
+func ServerNames(of instance.Kind, namespace string) []string {
+	return workload.DNSNames(of.Name(Name), namespace)
+}
 
 // Labels select the pods.
 func Labels() map[string]string {
@@ -79,11 +88,15 @@ func Labels() map[string]string {
 // Objects renders the kube-controller-manager and the request for its token.
 func Objects(v Values) ([]client.Object, error) {
 	p := controlplane.Process{
-		Name: Name, Namespace: v.Namespace, Labels: Labels(), Image: v.Image, Command: "/usr/local/bin/" + Name, Replicas: v.Replicas,
+		Of: v.Of, Name: Name, Namespace: v.Namespace, Labels: Labels(), Image: v.Image, Command: "/usr/local/bin/" + Name, Replicas: v.Replicas,
 		Spread: v.Spread, PriorityClass: constants.PriorityClassNameShootControlPlane300, Port: Port,
 		GenericKubeconfig: v.Secrets.GenericKubeconfig, CPU: "10m", Memory: "50Mi", MinAllowed: v.MinAllowed,
 	}
 	dir := p.Secret
+	names, err := v.controllers()
+	if err != nil {
+		return nil, err
+	}
 	server := dir("server", v.Secrets.Server)
 	flags := map[string]string{
 		"kubeconfig":                shootaccess.PathKubeconfig,
@@ -93,13 +106,16 @@ func Objects(v Values) ([]client.Object, error) {
 		"leader-elect": "true", "cluster-name": v.ClusterName, "use-service-account-credentials": "true",
 		"root-ca-file":                     dir("ca", v.Secrets.CA) + secrets.DataKeyCertificateBundle,
 		"service-account-private-key-file": dir("service-account-key", v.Secrets.ServiceAccountKey) + secrets.DataKeyRSAPrivateKey,
-		"controllers":                      strings.Join(controllers(v.Workerless), ","),
+		"controllers":                      strings.Join(names, ","),
 		// Many objects are created at once, and all controllers have to be quick then.
 		"concurrent-resource-quota-syncs": "15", "concurrent-namespace-syncs": "50", "concurrent-serviceaccount-token-syncs": "15",
 	}
 	v.sign(flags, dir)
 	if !v.Workerless {
 		v.forNodes(flags)
+	}
+	if v.Of == instance.VirtualGarden {
+		v.forGarden(flags)
 	}
 	if v.Config != nil && len(v.Config.FeatureGates) > 0 {
 		flags["feature-gates"] = workload.Switches(v.Config.FeatureGates)
@@ -109,11 +125,18 @@ func Objects(v Values) ([]client.Object, error) {
 }
 
 // controllers is the value of --controllers. The star stands for all that are enabled by default.
-func controllers(workerless bool) []string {
+func (v Values) controllers() ([]string, error) {
 	out := []string{"*"}
 	// No other controller deletes expired bootstrap tokens.
 	out = append(out, "bootstrapsigner", "tokencleaner")
-	if workerless {
+	if v.Of == instance.VirtualGarden {
+		without, err := v.withoutInGarden()
+		for _, name := range without {
+			out = append(out, "-"+name)
+		}
+		return out, err
+	}
+	if v.Workerless {
 		for _, name := range []string{
 			"node-lifecycle-controller", "node-ipam-controller", "cloud-node-lifecycle-controller", "node-route-controller", "service-lb-controller",
 			"persistentvolume-binder-controller", "persistentvolume-attach-detach-controller", "persistentvolume-expander-controller",
@@ -126,7 +149,7 @@ func controllers(workerless bool) []string {
 			out = append(out, "-"+name)
 		}
 	}
-	return out
+	return out, nil
 }
 
 // sign sets the flags to sign certificates for clients and kubelets.

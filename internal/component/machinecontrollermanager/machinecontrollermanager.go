@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/shootaccess"
 	"gardener.cloud/gardener/internal/component/workload"
@@ -61,7 +63,7 @@ func Objects(v Values) ([]client.Object, error) {
 		Name: Name, Namespace: v.Namespace, Labels: Labels(), Replicas: v.Replicas, PriorityClass: constants.PriorityClassNameShootControlPlane300,
 		PodLabels: workload.Merge(labels, map[string]string{
 			constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, constants.NetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
-			kubeapiserver.PolicyLabel(): constants.NetworkPolicyAllowed,
+			kubeapiserver.PolicyLabel(instance.Shoot): constants.NetworkPolicyAllowed,
 		}),
 		Container: corev1.Container{
 			Image: v.Image,
@@ -78,6 +80,7 @@ func Objects(v Values) ([]client.Object, error) {
 	}
 	deployment := w.Deployment()
 	deployment.Labels = workload.Mutable(labels)
+	workload.HighAvailability(deployment, resourcesv1alpha1.HighAvailabilityConfigTypeController, v.Replicas)
 	deployment.Spec.Template.Spec.EnableServiceLinks = new(false)
 	if err := references.Inject(deployment, nil); err != nil {
 		return nil, err
@@ -89,15 +92,17 @@ func Objects(v Values) ([]client.Object, error) {
 	return []client.Object{
 		shootaccess.Secret(v.Namespace, Name), w.ServiceAccount(),
 		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: Name, Labels: labels}, Rules: []rbacv1.PolicyRule{
-			workload.Rule("machine.sapcloud.io", "machineclasses machinedeployments machinedeployments/status machines machines/status machinesets machinesets/status "+
-				"machinedeployments/finalizers machinesets/finalizers machines/finalizers",
-				"create delete get list patch update watch"),
+			workload.Rule("machine.sapcloud.io", "machineclasses machinedeployments", "get list patch watch"),
+			workload.Rule("machine.sapcloud.io", "machines machinesets", "create delete get list patch watch"),
+			workload.Rule("machine.sapcloud.io", "machinedeployments/status machines/status machinesets/status", "patch"),
+			// Objects that they own: the admission plugin OwnerReferencesPermissionEnforcement checks it.
+			workload.Rule("machine.sapcloud.io", "machinedeployments/finalizers machinesets/finalizers", "update"),
 			// Machines of the local infrastructure are pods, whose user data are in Secrets. Other infrastructures only need to read the Secrets of MachineClasses.
 			workload.Rule("", "pods", "create delete get list patch watch"),
 			workload.Rule("", "secrets", "create delete get patch"),
 			workload.Rule("", "events", "create patch"),
 			workload.Rule("events.k8s.io", "events", "create patch"),
-			workload.Rule("coordination.k8s.io", "leases", "create get patch update"),
+			workload.Rule("coordination.k8s.io", "leases", "create get update"),
 		}},
 		w.RoleBinding(v.Namespace, Name, Name),
 		service, deployment,
@@ -115,7 +120,7 @@ func TargetObjects() []client.Object {
 	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: Name}
 	return []client.Object{
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: targetRole}, Rules: []rbacv1.PolicyRule{
-			workload.Rule("", "nodes", "delete get list patch update watch"),
+			workload.Rule("", "nodes", "delete get list patch watch"),
 			workload.Rule("", "pods", "delete get list"),
 			workload.Rule("", "pods/eviction", "create"),
 			workload.Rule("storage.k8s.io", "volumeattachments", "get list"),

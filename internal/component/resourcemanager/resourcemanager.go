@@ -2,6 +2,7 @@
 package resourcemanager
 
 import (
+	"cmp"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,6 +16,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/gardenerprocess"
+	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/pkg/references"
 )
@@ -39,6 +41,8 @@ const (
 
 // Values are what a resource manager is deployed with.
 type Values struct {
+	// Of is the kind of cluster that it is for.
+	Of instance.Kind
 	// Namespace is where it runs.
 	Namespace string
 	// Image is the image with all processes of Gardener.
@@ -50,15 +54,18 @@ type Values struct {
 	ServerSecret string
 	// CABundle is the CA bundle with which the API server verifies the webhook server, as PEM. While a CA is rotated, it has the old and the new.
 	CABundle []byte
-	// Config is its configuration. Ports and the directory of the certificate are set here. ForSeed and ForShoot return one.
+	// Config is its configuration. Ports and the directory of the certificate are set here. ForSeed, ForShoot and
+	// ForVirtualGarden return one.
 	Config resourcemanagerconfigv1alpha1.ResourceManagerConfiguration
-	// Shoot says that it manages the cluster of a shoot. Nil means that it is the one of a seed.
+	// PriorityClass is that of the pods in the cluster that they manage. Empty means that of components that a seed cannot do without.
+	PriorityClass string
+	// Shoot says that it manages the cluster of a shoot, or a virtual garden. Nil means that it is the one of a seed.
 	Shoot *Shoot
 }
 
 // ServerNames are the names that the certificate of the webhook server has to be valid for.
-func ServerNames(namespace string) []string {
-	return workload.DNSNames(Name, namespace)
+func ServerNames(of instance.Kind, namespace string) []string {
+	return workload.DNSNames(of.Name(Name), namespace)
 }
 
 // SeedNamespaces select the namespaces of a seed with components of Gardener, control planes or extensions.
@@ -72,7 +79,8 @@ func SeedNamespaces() []metav1.LabelSelector {
 	return selectors
 }
 
-// ForSeed returns the configuration of the resource manager of a seed, which is source and target in one.
+// ForSeed returns the configuration of the resource manager of a seed, or of the cluster that a garden runs in, which is source and target in
+// one.
 func ForSeed() resourcemanagerconfigv1alpha1.ResourceManagerConfiguration {
 	c := resourcemanagerconfigv1alpha1.ResourceManagerConfiguration{}
 	c.LeaderElection.LeaderElect = new(true)
@@ -97,6 +105,9 @@ func Objects(v Values) ([]client.Object, error) {
 	if config.LeaderElection.ResourceNamespace == "" {
 		config.LeaderElection.ResourceNamespace = v.Namespace
 	}
+	if v.Of != instance.Shoot && config.LeaderElection.ResourceName == "" {
+		config.LeaderElection.ResourceName = v.Of.Name(Name) // that of the runtime cluster is in the same namespace
+	}
 	resourcemanagerconfigv1alpha1.SetDefaults(config)
 	config.Server.HealthProbes = &resourcemanagerconfigv1alpha1.Server{Port: healthPort}
 	config.Server.Metrics = &resourcemanagerconfigv1alpha1.Server{Port: metricsPort}
@@ -107,9 +118,10 @@ func Objects(v Values) ([]client.Object, error) {
 	} else {
 		files = append(files, gardenerprocess.File{Volume: workload.SecretVolume("tls", v.ServerSecret), Path: certificateDir})
 	}
+	name := v.Of.Name(Name)
 	process := gardenerprocess.Values{
-		Name: Name, Labels: map[string]string{"app": Name}, Namespace: v.Namespace, Image: v.Image, Replicas: v.Replicas,
-		PriorityClass: constants.PriorityClassNameSeedSystemCritical, Config: config,
+		Name: name, Process: Name, Labels: map[string]string{"app": name}, Namespace: v.Namespace, Image: v.Image, Replicas: v.Replicas,
+		PriorityClass: cmp.Or(v.PriorityClass, constants.PriorityClassNameSeedSystemCritical), Config: config,
 		Ports: []corev1.ContainerPort{
 			{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP},
 			{Name: "server", ContainerPort: serverPort, Protocol: corev1.ProtocolTCP},

@@ -1,6 +1,8 @@
 package resourcemanager
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +14,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/gardenerprocess"
+	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/shootaccess"
 	"gardener.cloud/gardener/internal/component/workload"
@@ -88,14 +91,31 @@ func ForShoot(o ShootOptions) resourcemanagerconfigv1alpha1.ResourceManagerConfi
 	return c
 }
 
-// URL is the URL of the resource manager's webhooks for the kube-apiserver of the shoot, which runs in the same namespace.
-func URL(namespace string) string { return "https://" + Name + "." + namespace }
+// ForVirtualGarden returns the configuration of the resource manager of a virtual garden, whose source is the namespace of the control plane.
+// Its objects are in a few namespaces, so that it does not watch those of projects. There are no nodes and no pods.
+func ForVirtualGarden(namespace string, additionalTargetNamespaces []string) resourcemanagerconfigv1alpha1.ResourceManagerConfiguration {
+	c := ForShoot(ShootOptions{Namespace: namespace, Workerless: true})
+	c.TargetClientConnection.Namespaces = []string{
+		constants.GardenNamespace, metav1.NamespaceSystem, constants.GardenerShootIssuerNamespace, constants.GardenerSystemPublicNamespace,
+	}
+	for _, name := range additionalTargetNamespaces {
+		if !slices.Contains(c.TargetClientConnection.Namespaces, name) {
+			c.TargetClientConnection.Namespaces = append(c.TargetClientConnection.Namespaces, name)
+		}
+	}
+	return c
+}
+
+// URL is the URL of the resource manager's webhooks for the kube-apiserver of the cluster, which runs in the same namespace.
+func URL(of instance.Kind, namespace string) string {
+	return "https://" + of.Name(Name) + "." + namespace
+}
 
 // AuthorizerKubeconfig is the kubeconfig of the kube-apiserver's authorization webhook for node agents, which the resource manager serves. It
 // has no credentials: the response contains nothing that the request does not.
 func AuthorizerKubeconfig(namespace string, caBundle []byte) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
-	config.Clusters[Name] = &clientcmdapi.Cluster{Server: URL(namespace) + PathNodeAgentAuthorizer, CertificateAuthorityData: caBundle}
+	config.Clusters[Name] = &clientcmdapi.Cluster{Server: URL(instance.Shoot, namespace) + PathNodeAgentAuthorizer, CertificateAuthorityData: caBundle}
 	config.AuthInfos[Name] = &clientcmdapi.AuthInfo{}
 	config.Contexts[Name] = &clientcmdapi.Context{Cluster: Name, AuthInfo: Name}
 	config.CurrentContext = Name
@@ -119,15 +139,15 @@ func TargetObjects(v Values) []client.Object {
 	if v.ServerSecret == "" {
 		return objects
 	}
-	return append(objects, Webhooks(&v.Config, Scope{URL: URL(v.Namespace), Shoot: true, CABundle: v.CABundle})...)
+	return append(objects, Webhooks(&v.Config, Scope{URL: URL(v.Of, v.Namespace), Shoot: true, CABundle: v.CABundle})...)
 }
 
 // forShoot changes the process of a seed to that of a shoot.
 func (v Values) forShoot(process *gardenerprocess.Values) {
-	process.PriorityClass = constants.PriorityClassNameShootControlPlane400
+	process.PriorityClass = v.Of.PriorityClass(constants.PriorityClassNameShootControlPlane400)
 	process.Resources = workload.Requests("5m", "40Mi")
 	process.PodLabels[constants.GardenRole] = constants.GardenRoleControlPlane
-	process.PodLabels[kubeapiserver.PolicyLabel()] = constants.NetworkPolicyAllowed
+	process.PodLabels[kubeapiserver.PolicyLabel(v.Of)] = constants.NetworkPolicyAllowed
 	volume := shootaccess.Volume(v.Shoot.GenericKubeconfig, Name)
 	if v.Shoot.BootstrapKubeconfig != "" {
 		volume = shootaccess.BootstrapVolume(v.Shoot.BootstrapKubeconfig)
@@ -137,23 +157,21 @@ func (v Values) forShoot(process *gardenerprocess.Values) {
 
 // sourceObjects renders what it may do in the namespace of the control plane, and the request for its token.
 func (v Values) sourceObjects(w workload.Workload) []client.Object {
-	const (
-		read  = "get list watch"
-		write = "create delete get list patch update watch"
-	)
+	const read = "get list watch"
 	return []client.Object{
 		shootaccess.Secret(v.Namespace, Name),
 		&rbacv1.Role{
-			ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: Name, Labels: w.Labels},
+			ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: w.Name, Labels: w.Labels},
 			Rules: []rbacv1.PolicyRule{
-				workload.Rule("resources.gardener.cloud", "managedresources managedresources/status managedresources/finalizers", "patch update "+read),
-				workload.Rule("", "secrets configmaps", write),
-				workload.Rule("", "events", "create patch update"),
-				workload.Rule("events.k8s.io", "events", "create patch update"),
-				workload.Rule("coordination.k8s.io", "leases", write),
+				workload.Rule("resources.gardener.cloud", "managedresources", "patch "+read),
+				workload.Rule("resources.gardener.cloud", "managedresources/status", "patch"),
+				// The tokens that it requests, kubeconfigs, and the garbage of both.
+				workload.Rule("", "secrets configmaps", "create delete patch update "+read),
+				workload.Rule("", "events", "create patch"),
+				workload.Rule("coordination.k8s.io", "leases", "create get update"),
 				workload.Rule("machine.sapcloud.io", "machines", read),
 			},
 		},
-		w.RoleBinding(v.Namespace, Name, Name),
+		w.RoleBinding(v.Namespace, w.Name, w.Name),
 	}
 }

@@ -66,7 +66,7 @@ type Info struct {
 func Objects(v Values) []client.Object {
 	objects := []client.Object{v.identity(), v.info(), v.kubeSystem()}
 	objects = append(objects, access(v)...)
-	objects = append(objects, controllers(kubecontrollermanager.Name, "system:kube-controller-manager")...)
+	objects = append(objects, KubeControllerManager()...)
 	for _, namespace := range []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease} {
 		objects = append(objects, &corev1.ServiceAccount{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default", Annotations: map[string]string{
@@ -230,6 +230,11 @@ var builtIn = map[string]string{
 }
 
 var readVerbs = []string{"get", "list", "watch"}
+
+// KubeControllerManager renders the permissions of kube-controller-manager, in any cluster.
+func KubeControllerManager() []client.Object {
+	return controllers(kubecontrollermanager.Name, "system:kube-controller-manager")
+}
 
 // controllers renders the permissions of a component of the control plane, also those to authenticate and authorize requests for its metrics.
 func controllers(name string, roles ...string) []client.Object {

@@ -222,6 +222,11 @@ func (v Values) part(w workload.Workload) ([]client.Object, error) {
 	return objects, nil
 }
 
+// ClusterRoles returns the names of the ClusterRoles of all parts.
+func ClusterRoles() []string {
+	return []string{rolePrefix + AdmissionController, rolePrefix + Recommender, rolePrefix + Updater}
+}
+
 // roles are the permissions of each part.
 func (v Values) roles() []client.Object {
 	vpas := workload.Rule(autoscalingGroup, "verticalpodautoscalers", read)

@@ -20,6 +20,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/exposure"
+	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/pkg/references"
@@ -91,7 +92,7 @@ func Objects(v Values) ([]client.Object, error) {
 		Name: Name, Namespace: v.Namespace, Labels: map[string]string{constants.App: Name}, Replicas: v.Replicas,
 		PriorityClass: constants.PriorityClassNameShootControlPlane300,
 		PodLabels: workload.Merge(labels, map[string]string{
-			constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, kubeapiserver.PolicyLabel(): constants.NetworkPolicyAllowed,
+			constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, kubeapiserver.PolicyLabel(instance.Shoot): constants.NetworkPolicyAllowed,
 		}),
 		Container: corev1.Container{
 			Image: v.Image,

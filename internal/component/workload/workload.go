@@ -49,6 +49,16 @@ func Mutable(labels map[string]string) map[string]string {
 	return Merge(labels, map[string]string{extensionsv1alpha1.LabelMutatedByControlPlaneWebhook: "true"})
 }
 
+// HighAvailability labels a Deployment as a controller or a server (resourcesv1alpha1.HighAvailabilityConfigType), as extensions expect. The
+// webhook of gardener-resource-manager then decides on the number of pods, and for servers it is never one: the annotation keeps it to the
+// number given. None, of a hibernated component, stays without it.
+func HighAvailability(deployment *appsv1.Deployment, kind string, replicas int32) {
+	metav1.SetMetaDataLabel(&deployment.ObjectMeta, resourcesv1alpha1.HighAvailabilityConfigType, kind)
+	if replicas > 0 {
+		metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, resourcesv1alpha1.HighAvailabilityConfigReplicas, strconv.Itoa(int(replicas)))
+	}
+}
+
 // Labels are the labels of a workload that has no others.
 func Labels(name string) map[string]string { return map[string]string{"app.kubernetes.io/name": name} }
 
@@ -128,6 +138,19 @@ func (w Workload) ClusterRole(name string, rules ...rbacv1.PolicyRule) []client.
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: w.labels()}, Rules: rules},
 		w.ClusterRoleBinding(name, name),
 	}
+}
+
+// Role renders a Role with rules in a namespace, and its binding to the service account.
+func (w Workload) Role(namespace, name string, rules ...rbacv1.PolicyRule) []client.Object {
+	return []client.Object{
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: w.labels()}, Rules: rules},
+		w.RoleBinding(namespace, name, name),
+	}
+}
+
+// LeaderElection renders the Role for the leader election by a Lease in a namespace, and its binding to the service account.
+func (w Workload) LeaderElection(namespace string) []client.Object {
+	return w.Role(namespace, w.Name+"-leader-election", Rule("coordination.k8s.io", "leases", "create get update"))
 }
 
 // ClusterRoleBinding binds the service account to a ClusterRole.

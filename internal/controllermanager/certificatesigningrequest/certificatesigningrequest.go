@@ -1,24 +1,22 @@
 // Package certificatesigningrequest approves the client certificates that gardenlets request, when they start for the first time and
 // before their certificate expires.
 //
-// It reads CertificateSigningRequests, creates SubjectAccessReviews for their authors, and writes approvals. Other requests are left to
-// other approvers, such as an operator. Source: concepts.txt, CertificateSigningRequest controller.
+// It reads CertificateSigningRequests, the bootstrap tokens that they are made with and Seeds, creates SubjectAccessReviews for the authors,
+// and writes approvals. Other requests are left to other approvers, such as an operator. Source: concepts.txt, CertificateSigningRequest
+// controller.
 package certificatesigningrequest
 
 import (
 	"context"
-	"crypto/x509"
-	"encoding/pem"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -27,19 +25,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/controllermanager/watch"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/kube/bootstraptoken"
 )
 
-// retryAfter is when the access of an author is reviewed again. A change of permissions causes no event; the gardenlet waits for its
-// certificate for 15 minutes.
+// retryAfter is when the author of a request is checked again. A change of permissions or of the bootstrap token causes no event; the
+// gardenlet waits for its certificate for 15 minutes.
 const retryAfter = time.Minute
 
 // Values are what the controller works with.
 type Values struct {
 	// ConcurrentSyncs is how many CertificateSigningRequests are reconciled at the same time.
 	ConcurrentSyncs int
+	// Clock tells which certificates have expired.
+	Clock clock.PassiveClock
 }
 
 // Add adds the controller to a manager.
@@ -48,10 +49,14 @@ func Add(mgr manager.Manager, v Values) error {
 		For(&certificatesv1.CertificateSigningRequest{}, builder.WithPredicates(watch.NoDeletes(), predicate.NewPredicateFuncs(func(obj client.Object) bool {
 			return open(obj.(*certificatesv1.CertificateSigningRequest)) //nolint:forcetypeassert // the kind that is watched
 		}))).
-		Complete(reconcile.AsReconciler(mgr.GetClient(), &reconciler{gardenCache: mgr.GetClient()}))
+		Complete(reconcile.AsReconciler(mgr.GetClient(), &reconciler{gardenCache: mgr.GetClient(), gardenAPI: mgr.GetAPIReader(), clock: v.Clock}))
 }
 
-type reconciler struct{ gardenCache client.Client }
+type reconciler struct {
+	gardenCache client.Client
+	gardenAPI   client.Reader
+	clock       clock.PassiveClock
+}
 
 // Reconcile approves a request for the client certificate of a gardenlet if its author is allowed to have such a certificate.
 func (r *reconciler) Reconcile(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (reconcile.Result, error) {
@@ -59,14 +64,23 @@ func (r *reconciler) Reconcile(ctx context.Context, csr *certificatesv1.Certific
 	if !open(csr) {
 		return reconcile.Result{}, nil
 	}
-	if err := forSeed(csr); err != nil {
+	requested, err := gardenletOf(&csr.Spec)
+	if err != nil {
 		log.V(1).Info("Ignoring request that is not for a gardenlet", "reason", err.Error())
 		return reconcile.Result{}, nil
+	}
+	facts, err := r.read(ctx, csr.Spec.Username, requested)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := mayRequest(csr.Spec.Username, requested, facts, r.clock.Now()); err != nil {
+		log.Info("Not approving request because of its author", "reason", err.Error())
+		return reconcile.Result{RequeueAfter: retryAfter}, nil
 	}
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: csr.Spec.Username, UID: csr.Spec.UID, Groups: csr.Spec.Groups, Extra: map[string]authorizationv1.ExtraValue{},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Group: certificatesv1.GroupName, Resource: "certificatesigningrequests", Subresource: "seedclient", Verb: "create",
+			Group: certificatesv1.GroupName, Resource: "certificatesigningrequests", Subresource: requested.subresource(), Verb: "create",
 		},
 	}}
 	for key, value := range csr.Spec.Extra {
@@ -76,10 +90,11 @@ func (r *reconciler) Reconcile(ctx context.Context, csr *certificatesv1.Certific
 		return reconcile.Result{}, fmt.Errorf("review the access of user %q: %w", csr.Spec.Username, err)
 	}
 	if !review.Status.Allowed {
-		log.Info("Not approving request because its author may not create certificatesigningrequests/seedclient", "user", csr.Spec.Username)
+		log.Info("Not approving request because its author may not create the subresource of certificatesigningrequests",
+			"subresource", requested.subresource(), "user", csr.Spec.Username)
 		return reconcile.Result{RequeueAfter: retryAfter}, nil
 	}
-	log.Info("Approving request", "user", csr.Spec.Username)
+	log.Info("Approving request", "user", csr.Spec.Username, "for", requested.user)
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "AutoApproved",
 		Message: "Approved for a gardenlet after a SubjectAccessReview.",
@@ -90,6 +105,35 @@ func (r *reconciler) Reconcile(ctx context.Context, csr *certificatesv1.Certific
 	return reconcile.Result{}, nil
 }
 
+// read reads what it depends on whether a user may request the certificate of a gardenlet. It reads from the API, as a cache may not have
+// a Seed yet that has just been registered.
+func (r *reconciler) read(ctx context.Context, user string, requested gardenlet) (facts, error) {
+	var f facts
+	id, isToken := bootstraptoken.ID(user)
+	if !isToken {
+		return f, nil
+	}
+	token, err := bootstraptoken.Read(ctx, r.gardenAPI, id)
+	switch {
+	case apierrors.IsNotFound(err):
+		return f, nil
+	case err != nil:
+		return f, fmt.Errorf("read the bootstrap token of user %q: %w", user, err)
+	}
+	f.token = &token
+	if requested.Seed == "" {
+		return f, nil
+	}
+	seed := &corev1beta1.Seed{}
+	switch err := r.gardenAPI.Get(ctx, client.ObjectKey{Name: requested.Seed}, seed); {
+	case err == nil:
+		f.seed = seed
+	case !apierrors.IsNotFound(err):
+		return f, fmt.Errorf("read Seed %q: %w", requested.Seed, err)
+	}
+	return f, nil
+}
+
 // open reports whether a request is neither approved nor denied yet.
 func open(csr *certificatesv1.CertificateSigningRequest) bool {
 	decided := func(c certificatesv1.CertificateSigningRequestCondition) bool {
@@ -97,52 +141,4 @@ func open(csr *certificatesv1.CertificateSigningRequest) bool {
 			c.Type == certificatesv1.CertificateFailed
 	}
 	return len(csr.Status.Certificate) == 0 && !slices.ContainsFunc(csr.Status.Conditions, decided)
-}
-
-// forSeed returns why a request is not for the client certificate of a gardenlet, or nil if it is.
-func forSeed(csr *certificatesv1.CertificateSigningRequest) error {
-	if csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
-		return fmt.Errorf("signer is %q", csr.Spec.SignerName)
-	}
-	// A key for RSA may also encipher other keys.
-	usages := slices.DeleteFunc(slices.Clone(csr.Spec.Usages), func(u certificatesv1.KeyUsage) bool {
-		return u == certificatesv1.UsageKeyEncipherment
-	})
-	slices.Sort(usages)
-	if !slices.Equal(usages, []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature}) {
-		return fmt.Errorf("usages are %v", csr.Spec.Usages)
-	}
-	block, _ := pem.Decode(csr.Spec.Request)
-	if block == nil || block.Type != "CERTIFICATE REQUEST" {
-		return errors.New("spec.request is no certificate request in PEM format")
-	}
-	request, err := x509.ParseCertificateRequest(block.Bytes)
-	if err != nil {
-		return fmt.Errorf("parse certificate request: %w", err)
-	}
-	subject := request.Subject
-	switch {
-	case !slices.Equal(subject.Organization, []string{constants.SeedsGroup}):
-		return fmt.Errorf("organizations are %q", subject.Organization)
-	case !strings.HasPrefix(subject.CommonName, constants.SeedUserNamePrefix) || subject.CommonName == constants.SeedUserNamePrefix:
-		return fmt.Errorf("common name is %q", subject.CommonName)
-	case len(request.DNSNames)+len(request.IPAddresses)+len(request.EmailAddresses)+len(request.URIs) > 0:
-		return errors.New("it has alternative names, which a client does not need")
-	}
-	return mayRequest(csr.Spec.Username, subject.CommonName)
-}
-
-// bootstrapUserPrefix is the prefix of the user names of bootstrap tokens.
-const bootstrapUserPrefix = "system:bootstrap:"
-
-// mayRequest returns why a user may not have the certificate of a gardenlet, or nil. Roles do not say for which seed a certificate is, and
-// gardenlets may bind the one for new gardenlets: so these are the gardenlet itself, and what a new one begins with.
-func mayRequest(user, gardenlet string) error {
-	seed := strings.TrimPrefix(gardenlet, constants.SeedUserNamePrefix)
-	switch {
-	case user == gardenlet, strings.HasPrefix(user, bootstrapUserPrefix),
-		user == serviceaccount.MakeUsername(constants.GardenNamespace, "gardenlet-bootstrap-"+seed):
-		return nil
-	}
-	return fmt.Errorf("user %q may not request the certificate of %q", user, gardenlet)
 }

@@ -128,6 +128,10 @@ func (r *Reconciler[T, E]) Reconcile(ctx context.Context, req reconcile.Request)
 	if err := r.patchStatus(ctx, before, obj); err != nil {
 		return reconcile.Result{}, errors.Join(cause, err) // retried even if the cause is final
 	}
+	if operation == corev1beta1.LastOperationTypeDelete && verdict.Ready {
+		// It is the last write, as a gardenlet may not write to what does not exist any more.
+		return kube.Result(kube.RemoveFinalizer(ctx, r.GardenCache, obj, constants.FinalizerGardenerName))
+	}
 	return result, err
 }
 
@@ -202,7 +206,7 @@ func (r *Reconciler[T, E]) applyResource(ctx context.Context, name string, chang
 	return resource, nil
 }
 
-// delete deletes the extension resource and the copy of the credentials. When both are gone, it removes the finalizer.
+// delete deletes the extension resource and the copy of the credentials. It is ready when both are gone.
 func (r *Reconciler[T, E]) delete(ctx context.Context, obj T) (extensionobject.Verdict, error) {
 	if !controllerutil.ContainsFinalizer(obj, constants.FinalizerGardenerName) {
 		return extensionobject.Verdict{Ready: true}, nil
@@ -220,10 +224,7 @@ func (r *Reconciler[T, E]) delete(ctx context.Context, obj T) (extensionobject.V
 	if err := r.SeedCache.Delete(ctx, r.copyOf(obj)); client.IgnoreNotFound(err) != nil {
 		return extensionobject.Verdict{}, fmt.Errorf("delete credentials in the seed: %w", err)
 	}
-	if err := r.Kind.AfterDeletion(ctx, obj); err != nil {
-		return extensionobject.Verdict{}, err
-	}
-	return extensionobject.Verdict{Ready: true}, kube.RemoveFinalizer(ctx, r.GardenCache, obj, constants.FinalizerGardenerName)
+	return extensionobject.Verdict{Ready: true}, r.Kind.AfterDeletion(ctx, obj)
 }
 
 func (r *Reconciler[T, E]) deleteResource(ctx context.Context, resource E) (extensionobject.Verdict, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -77,8 +78,18 @@ func newFixture(t *testing.T) *fixture {
 			WithIndex(&corev1.Secret{}, "metadata.name", func(object client.Object) []string { return []string{object.GetName()} }).Build(),
 		kind: &stub{credentials: usercredential.Credential{Kind: "Secret", Data: map[string][]byte{"password": []byte("1")}}},
 	}
+	// A gardenlet is not allowed to write to what does not exist any more.
+	garden := interceptor.NewClient(f.garden, interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, _ string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			err := c.Status().Patch(ctx, object, patch, options...)
+			if apierrors.IsNotFound(err) {
+				return apierrors.NewForbidden(corev1beta1.Resource("backupbuckets"), object.GetName(), errors.New("no relationship"))
+			}
+			return err
+		},
+	})
 	f.reconciler = &Reconciler[*corev1beta1.BackupBucket, *extensionsv1alpha1.BackupBucket]{
-		Kind: f.kind, KindName: "BackupBucket", SeedName: "here", GardenCache: f.garden, SeedCache: f.seed,
+		Kind: f.kind, KindName: "BackupBucket", SeedName: "here", GardenCache: garden, SeedCache: f.seed,
 		SeedAPI: interceptor.NewClient(f.seed, interceptor.Funcs{Watch: stagetest.WatchWithoutList}),
 		Clock:   clocktesting.NewFakePassiveClock(time.Unix(0, 0)),
 	}

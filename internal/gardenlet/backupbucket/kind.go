@@ -78,6 +78,9 @@ func (k *kind) Applied(ctx context.Context, bucket *corev1beta1.BackupBucket, re
 		return fmt.Errorf("read generated Secret: %w", err)
 	}
 	inGarden := generatedSecret(bucket)
+	if err := k.refer(ctx, bucket, corev1.SecretReference{Namespace: inGarden.Namespace, Name: inGarden.Name}); err != nil {
+		return fmt.Errorf("name generated Secret in the status: %w", err)
+	}
 	if _, err := controllerutil.CreateOrPatch(ctx, k.gardenCache, inGarden, func() error {
 		inGarden.Data = generated.Data
 		inGarden.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(bucket, corev1beta1.SchemeGroupVersion.WithKind("BackupBucket"))}
@@ -85,7 +88,21 @@ func (k *kind) Applied(ctx context.Context, bucket *corev1beta1.BackupBucket, re
 	}); err != nil {
 		return fmt.Errorf("copy generated Secret to the garden: %w", err)
 	}
-	bucket.Status.GeneratedSecretRef = &corev1.SecretReference{Namespace: inGarden.Namespace, Name: inGarden.Name}
+	return nil
+}
+
+// refer writes a reference to the generated Secret into the status, before the rest of the status: a gardenlet may only read and change the Secret
+// if a BackupBucket of its seed refers to it.
+func (k *kind) refer(ctx context.Context, bucket *corev1beta1.BackupBucket, ref corev1.SecretReference) error {
+	if ptr.Deref(bucket.Status.GeneratedSecretRef, corev1.SecretReference{}) == ref {
+		return nil
+	}
+	after := bucket.DeepCopy()
+	after.Status.GeneratedSecretRef = &ref
+	if err := k.gardenCache.Status().Patch(ctx, after, client.MergeFrom(bucket)); err != nil {
+		return err
+	}
+	bucket.Status.GeneratedSecretRef = &ref
 	return nil
 }
 

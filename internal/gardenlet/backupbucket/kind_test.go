@@ -3,9 +3,12 @@ package backupbucket
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -14,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 )
 
 // The finalizer of the credentials is removed with the last BackupBucket that uses them. If they cannot be read, the deletion is retried:
@@ -73,5 +77,47 @@ func TestAfterDeletion(t *testing.T) {
 				t.Errorf("finalizers are %v", secret.Finalizers)
 			}
 		})
+	}
+}
+
+// A gardenlet may only read and change the generated Secret while the status of its BackupBucket names it.
+func TestStatusNamesGeneratedSecretFirst(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1beta1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	bucket := &corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	garden := fake.NewClientBuilder().WithScheme(scheme).WithObjects(bucket).WithStatusSubresource(bucket).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, ok := object.(*corev1.Secret); ok {
+				current := &corev1beta1.BackupBucket{}
+				if err := c.Get(ctx, client.ObjectKey{Name: "a"}, current); err != nil {
+					return err
+				}
+				if ref := current.Status.GeneratedSecretRef; ref == nil || ref.Name != key.Name {
+					return apierrors.NewForbidden(corev1.Resource("secrets"), key.Name, errors.New("no relationship"))
+				}
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+	}).Build()
+	generated := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "generated"}, Data: map[string][]byte{"password": []byte("1")}}
+	k := &kind{gardenCache: garden, gardenAPI: garden, seedCache: fake.NewClientBuilder().WithScheme(scheme).WithObjects(generated).Build()}
+	if err := garden.Get(t.Context(), client.ObjectKeyFromObject(bucket), bucket); err != nil {
+		t.Fatal(err)
+	}
+	bucket.Status.ObservedGeneration = 7 // it is written with the rest of the status
+	resource := &extensionsv1alpha1.BackupBucket{Status: extensionsv1alpha1.BackupBucketStatus{
+		GeneratedSecretRef: &corev1.SecretReference{Namespace: "garden", Name: "generated"},
+	}}
+	if err := k.Applied(t.Context(), bucket, resource, true); err != nil {
+		t.Fatal(err)
+	}
+	copied := &corev1.Secret{}
+	if err := garden.Get(t.Context(), client.ObjectKeyFromObject(generatedSecret(bucket)), copied); err != nil || string(copied.Data["password"]) != "1" {
+		t.Errorf("the copy has the data %v (%v)", slices.Collect(maps.Keys(copied.Data)), err)
+	}
+	if bucket.Status.ObservedGeneration != 7 || bucket.Status.GeneratedSecretRef == nil {
+		t.Errorf("status is %+v", bucket.Status)
 	}
 }

@@ -38,6 +38,9 @@ func (r *reconciler) authorize(ctx context.Context, namespace string, o order) e
 		return fmt.Errorf("read Seed %q: %w", r.SeedName, err)
 	}
 	uid := types.UID(ns.Annotations[constants.ShootUIDAnnotation])
+	if uid == "" && namespace != constants.GardenNamespace {
+		return fmt.Errorf("%w: namespace %q is neither the one of a Shoot nor of Seed %q", errRefused, namespace, seed.Name)
+	}
 	if o.context != nil && (o.context.Kind == bucketKind || o.context.Kind == entryKind) {
 		return r.authorizeBackup(ctx, namespace, uid, o)
 	}

@@ -1,12 +1,13 @@
 package workloadidentity
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,8 +66,12 @@ func TestSecretsAreFilled(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden"}}
+			if tc.context != nil {
+				namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shoot", Annotations: map[string]string{"shoot.gardener.cloud/uid": "1"}}}
+			}
 			secret := &corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "cloudprovider", Labels: map[string]string{"security.gardener.cloud/purpose": tc.label}, Annotations: tc.annotations},
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "cloudprovider", Labels: map[string]string{"security.gardener.cloud/purpose": tc.label}, Annotations: tc.annotations},
 				Data:       map[string][]byte{"config": []byte("c")},
 			}
 			if tc.token != "" {
@@ -84,10 +89,6 @@ func TestSecretsAreFilled(t *testing.T) {
 					return nil
 				},
 			})
-			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shoot"}}
-			if tc.context != nil {
-				namespace.Annotations = map[string]string{"shoot.gardener.cloud/uid": "1"}
-			}
 			seed := fake.NewClientBuilder().WithObjects(secret, namespace).Build()
 			r := &reconciler{early: func() float64 { return 0 }, Values: Values{
 				SeedName: "local", GardenClient: garden, SeedClient: seed, TokenExpiration: 6 * time.Hour, Clock: clocktesting.NewFakePassiveClock(now),
@@ -100,7 +101,7 @@ func TestSecretsAreFilled(t *testing.T) {
 				t.Errorf("%d requests, and the next look after %s", len(requests), result.RequeueAfter)
 			}
 			for _, request := range requests {
-				if diff := cmp.Diff(securityv1alpha1.TokenRequestSpec{ContextObject: tc.context, ExpirationSeconds: new(int64(21600))}, request.Spec); diff != "" {
+				if diff := gocmp.Diff(securityv1alpha1.TokenRequestSpec{ContextObject: tc.context, ExpirationSeconds: new(int64(21600))}, request.Spec); diff != "" {
 					t.Errorf("request (-want +got):\n%s", diff)
 				}
 			}
@@ -173,10 +174,11 @@ func TestAuthorize(t *testing.T) {
 		return o
 	}
 	for name, tc := range map[string]struct {
-		ofShoot bool
-		order   order
-		change  func(*corev1beta1.Shoot)
-		refused bool
+		ofShoot   bool
+		namespace string // "garden" if it is empty and not of a Shoot
+		order     order
+		change    func(*corev1beta1.Shoot)
+		refused   bool
 	}{
 		"named in spec.resources":     {ofShoot: ofShoot, order: order{client.ObjectKey{Namespace: "garden-dev", Name: "w"}, about(nil)}},
 		"bound, of another namespace": {ofShoot: ofShoot, order: order{client.ObjectKey{Namespace: "garden-shared", Name: "bound"}, about(nil)}},
@@ -230,10 +232,13 @@ func TestAuthorize(t *testing.T) {
 		"for backups that do not exist":            {order: order{backup, forBackup("BackupEntry", "gone", "9")}, refused: true},
 		"for backups with credentials of the Seed": {order: order{client.ObjectKey{Namespace: "garden", Name: "internal"}, forBackup("BackupEntry", "other--3", "7")}, refused: true},
 		"for a domain, by a part of the seed":      {order: order{client.ObjectKey{Namespace: "garden", Name: "internal"}, nil}},
+		"for the seed, in another namespace":       {namespace: "extension-evil", order: order{client.ObjectKey{Namespace: "garden", Name: "w"}, nil}, refused: true},
+		"for the bucket, in another namespace":     {namespace: "extension-evil", order: order{backup, forBackup("BackupBucket", "2", "5")}, refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--a"}}
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cmp.Or(tc.namespace, "garden")}}
 			if tc.ofShoot {
+				namespace.Name = "shoot--dev--a"
 				namespace.Annotations = map[string]string{"shoot.gardener.cloud/uid": "1"}
 			}
 			if tc.change == nil {

@@ -61,12 +61,17 @@ type reconciler struct {
 	// detaching is since when a deletion has been waiting for volumes, by the UID of the Machine. After a restart of the process, the timeout
 	// begins again.
 	detaching sync.Map
+	// writes limits those of health.
+	writes writes
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	machine := &machinev1alpha1.Machine{}
 	if err := r.controlCache.Get(ctx, request.NamespacedName, machine); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.writes.forget(request.NamespacedName)
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	machine = machine.DeepCopy()
@@ -192,7 +197,11 @@ func (r *reconciler) check(ctx context.Context, o observation, observed bool) (r
 		}
 	}
 	v.addresses = o.addresses
-	return reconcile.Result{RequeueAfter: v.recheck}, r.report(ctx, machine, v, o.node)
+	wait, err := r.reportHealth(ctx, machine, v, o.node)
+	if wait > 0 && (v.recheck == 0 || wait < v.recheck) {
+		v.recheck = wait
+	}
+	return reconcile.Result{RequeueAfter: v.recheck}, err
 }
 
 // fail decides once more with the current state from the API servers, while no other Machine may fail: a Machine that has failed is replaced.

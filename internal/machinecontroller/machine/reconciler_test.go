@@ -196,3 +196,55 @@ func TestStatusOfNodeIsLimited(t *testing.T) {
 		t.Errorf("the same status is written again (%v)", err)
 	}
 }
+
+// A Node that changes all the time, as its kubelet's credentials or a user of the shoot may have it, has its Machine written now and then only,
+// and with what is current at last.
+func TestFlappingNode(t *testing.T) {
+	m := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m", Labels: map[string]string{machinev1alpha1.NodeLabelKey: "n"}}}
+	m.Status.CurrentStatus.Phase = machinev1alpha1.MachineRunning
+	r := newReconciler(t, infrastructure{}, m, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, nil)
+	writes := 0
+	r.controlCache = interceptor.NewClient(r.controlCache.(client.WithWatch), interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, options ...client.SubResourcePatchOption) error {
+			writes++
+			return c.SubResource(sub).Patch(ctx, o, p, options...)
+		},
+	})
+	clock := testingclock.NewFakePassiveClock(now)
+	r.clock = clock
+	request := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "shoot", Name: "m"}}
+	var last reconcile.Result
+	message := ""
+	for i := range 59 { // two per second
+		clock.SetTime(now.Add(time.Duration(i) * 500 * time.Millisecond))
+		node := &corev1.Node{}
+		if err := r.targetCache.Get(t.Context(), client.ObjectKey{Name: "n"}, node); err != nil {
+			t.Fatal(err)
+		}
+		message = fmt.Sprint("change ", i)
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Message: message}}
+		if err := r.targetCache.Status().Update(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if last, err = r.Reconcile(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if most := writesAtOnce + 3; writes == 0 || writes > most {
+		t.Errorf("%d writes in 30s, want at most %d", writes, most)
+	}
+	if last.RequeueAfter <= 0 || last.RequeueAfter > writeEvery {
+		t.Fatalf("the next pass is after %v, want one within %v", last.RequeueAfter, writeEvery)
+	}
+	clock.SetTime(clock.Now().Add(last.RequeueAfter))
+	if _, err := r.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.controlCache.Get(t.Context(), request.NamespacedName, m); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Status.Conditions[0].Message; got != message {
+		t.Errorf("the Machine has condition %q of its Node, want %q", got, message)
+	}
+}

@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -46,13 +47,10 @@ func addressesOf(node *corev1.Node) []corev1.NodeAddress {
 	return addresses
 }
 
-// report writes the status by a verdict, if it differs, and updates the given Machine. It is the only writer of the status.
-func (r *reconciler) report(ctx context.Context, machine *machinev1alpha1.Machine, v verdict, node *corev1.Node) error {
-	before := machine.DeepCopy()
-	now := metav1.NewTime(r.clock.Now())
-	status := &machine.Status
-	changed := v.phase != status.CurrentStatus.Phase
-	if changed {
+// statusBy returns the status of a Machine by a verdict. Times only change with what they are about.
+func statusBy(machine *machinev1alpha1.Machine, v verdict, node *corev1.Node, now metav1.Time) machinev1alpha1.MachineStatus {
+	status := *machine.Status.DeepCopy()
+	if v.phase != status.CurrentStatus.Phase {
 		status.CurrentStatus.Phase, status.CurrentStatus.LastUpdateTime = v.phase, now
 		switch v.phase {
 		case machinev1alpha1.MachinePending, machinev1alpha1.MachineUnknown, machinev1alpha1.MachineCrashLoopBackOff:
@@ -81,6 +79,28 @@ func (r *reconciler) report(ctx context.Context, machine *machinev1alpha1.Machin
 			status.Addresses = addresses
 		}
 	}
+	return status
+}
+
+// reportHealth does what report does, for a status that users of the shoot can change through the Node as often as they like. A Machine that
+// changes all the time is written every writeEvery only: if it is too early, wait says how long to wait for the next pass, which writes what
+// is current then.
+func (r *reconciler) reportHealth(ctx context.Context, machine *machinev1alpha1.Machine, v verdict, node *corev1.Node) (wait time.Duration, err error) {
+	now := r.clock.Now()
+	if apiequality.Semantic.DeepEqual(machine.Status, statusBy(machine, v, node, metav1.NewTime(now))) {
+		return 0, nil
+	}
+	if wait := r.writes.wait(client.ObjectKeyFromObject(machine), now); wait > 0 {
+		return wait, nil
+	}
+	return 0, r.report(ctx, machine, v, node)
+}
+
+// report writes the status by a verdict, if it differs, and updates the given Machine. It is the only writer of the status.
+func (r *reconciler) report(ctx context.Context, machine *machinev1alpha1.Machine, v verdict, node *corev1.Node) error {
+	before := machine.DeepCopy()
+	status := &machine.Status
+	*status = statusBy(machine, v, node, metav1.NewTime(r.clock.Now()))
 	if apiequality.Semantic.DeepEqual(before.Status, *status) {
 		return nil
 	}
@@ -89,7 +109,7 @@ func (r *reconciler) report(ctx context.Context, machine *machinev1alpha1.Machin
 	if err := r.controlCache.Status().Patch(ctx, machine, patch); err != nil {
 		return fmt.Errorf("write the status of Machine %s: %w", machine.Name, err)
 	}
-	if changed {
+	if v.phase != before.Status.CurrentStatus.Phase {
 		logf.FromContext(ctx).Info("Changing phase", "from", before.Status.CurrentStatus.Phase, "to", v.phase, "reason", status.LastOperation.Description)
 		typ := corev1.EventTypeNormal
 		if v.phase == machinev1alpha1.MachineFailed || v.phase == machinev1alpha1.MachineUnknown || v.phase == machinev1alpha1.MachineCrashLoopBackOff {

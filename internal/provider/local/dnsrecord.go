@@ -39,7 +39,8 @@ func (a *dnsRecords) Migrate(ctx context.Context, record *extensionsv1alpha1.DNS
 	return a.Delete(ctx, record, cluster)
 }
 
-// feed updates the server with all DNSRecords. The actuator alone is not enough: after a restart, it does not reconcile records that are up to
+// feed updates the server with all DNSRecords, of whichever class: the process of the garden and that of the seed that are in one cluster serve one
+// zone, so that resolvers need to know one of them only, as with a zone at a DNS provider. The actuator alone is not enough: after a restart, it does not reconcile records that are up to
 // date, and it does not run in a replica that does not lead. The process is ready when the server has all records.
 func feed(ctx context.Context, informers cache.Cache, zones *dnsserver.Zones) error {
 	informer, err := informers.GetInformer(ctx, &extensionsv1alpha1.DNSRecord{}, cache.BlockUntilSynced(false))

@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strconv"
 
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -48,6 +50,19 @@ func Component() process.Component[providerlocalconfigv1alpha1.ProviderLocalConf
 				Health: (*process.Server)(c.Server.HealthProbes), Metrics: (*process.Server)(c.Server.Metrics), Debugging: c.Debugging,
 			}
 		},
+		Flags: func(flags *pflag.FlagSet) func(*providerlocalconfigv1alpha1.ProviderLocalConfiguration) {
+			const name = "extension-classes"
+			classes := flags.StringSlice(name, nil, "values of spec.class of the extension resources that it reconciles: shoot, seed or garden (default those of the configuration file)")
+			return func(c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) {
+				if !flags.Changed(name) {
+					return
+				}
+				c.ExtensionClasses = nil
+				for _, class := range *classes {
+					c.ExtensionClasses = append(c.ExtensionClasses, extensionsv1alpha1.ExtensionClass(class))
+				}
+			}
+		},
 		Kinds: []process.AddToScheme{extensionsv1alpha1.AddToScheme, machinev1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme},
 		Options: func(_ *providerlocalconfigv1alpha1.ProviderLocalConfiguration, o *manager.Options) {
 			// Secrets are read by name, from the API server. Only the metadata of those with tokens is cached and watched.
@@ -58,7 +73,8 @@ func Component() process.Component[providerlocalconfigv1alpha1.ProviderLocalConf
 	}
 }
 
-// Wire adds the controllers and the DNS server to a process.
+// Wire adds the controllers and the DNS server to a process. Those of kinds that only control planes of shoots have are left out if the process does
+// not reconcile the resources of shoots: then it has no permissions for them, and some of their kinds may not be defined.
 func Wire(ctx context.Context, p *process.Process, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
 	zones := dnsserver.New(c.DNS.Zones)
 	if err := feed(ctx, p.GetCache(), zones); err != nil {
@@ -68,28 +84,34 @@ func Wire(ctx context.Context, p *process.Process, c *providerlocalconfigv1alpha
 	if err != nil {
 		return err
 	}
-	return errors.Join(
+	classes := c.ExtensionClasses
+	err = errors.Join(
 		p.Add(server),
 		extension.AddHeartbeat(p, Name, c.Namespace),
-		add(p, &dnsRecords{zones: zones}),
-		add(p, &infrastructures{}),
-		add(p, &controlPlanes{}),
-		add(p, &backupBuckets{p.GetClient(), c.Backup.Directory, c.Backup.HostPath, c.Namespace}),
-		add(p, &backupEntries{p.GetClient(), c.Backup.Directory}),
-		addNetworks(p, c.Images.Flannel),
-		add(p, &operatingSystemConfigs{p.GetClient()}),
+		add(p, classes, &dnsRecords{zones: zones}),
+		add(p, classes, &backupBuckets{p.GetClient(), c.Backup.Directory, c.Backup.HostPath, c.Namespace}),
+		add(p, classes, &backupEntries{p.GetClient(), c.Backup.Directory}),
+	)
+	if err != nil || !slices.Contains(classes, extensionsv1alpha1.ExtensionClassShoot) {
+		return err
+	}
+	return errors.Join(
+		add(p, classes, &infrastructures{}),
+		add(p, classes, &controlPlanes{}),
+		addNetworks(p, c),
+		add(p, classes, &operatingSystemConfigs{p.GetClient()}),
 		addWorkers(p, c),
 	)
 }
 
-// add adds the controller of a kind whose objects may serve a shoot or a seed.
-func add[T extensionsv1alpha1.Object](p *process.Process, actuator extension.Actuator[T]) error {
-	return extension.Add(p, options(actuator))
+// add adds the controller of a kind.
+func add[T extensionsv1alpha1.Object](p *process.Process, classes []extensionsv1alpha1.ExtensionClass, actuator extension.Actuator[T]) error {
+	return extension.Add(p, options(classes, actuator))
 }
 
 // addNetworks adds the controller of Networks, which have another type.
-func addNetworks(p *process.Process, image string) error {
-	o := options(extension.Actuator[*extensionsv1alpha1.Network](&networks{p.GetClient(), image}))
+func addNetworks(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
+	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.Network](&networks{p.GetClient(), c.Images.Flannel}))
 	o.Types = []string{networkType}
 	o.Watch = func(b *builder.Builder, toObjects handler.MapFunc) { watchManaged(b, toObjects, networkResource) }
 	return extension.Add(p, o)
@@ -97,18 +119,13 @@ func addNetworks(p *process.Process, image string) error {
 
 // addWorkers adds the controller of Workers, which also watches machines.
 func addWorkers(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
-	o := options(extension.Actuator[*extensionsv1alpha1.Worker](&workers{
+	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.Worker](&workers{
 		client: p.GetClient(), reader: p.GetAPIReader(), clock: clock.RealClock{}, image: c.Images.Gardener, registries: c.Machines.Registries,
 	}))
 	o.Watch = watchMachines
 	return extension.Add(p, o)
 }
 
-func options[T extensionsv1alpha1.Object](actuator extension.Actuator[T]) extension.Options[T] {
-	return extension.Options[T]{
-		Name: Name, Types: []string{Type}, Actuator: actuator,
-		Classes: []extensionsv1alpha1.ExtensionClass{
-			extensionsv1alpha1.ExtensionClassShoot, extensionsv1alpha1.ExtensionClassSeed, extensionsv1alpha1.ExtensionClassGarden,
-		},
-	}
+func options[T extensionsv1alpha1.Object](classes []extensionsv1alpha1.ExtensionClass, actuator extension.Actuator[T]) extension.Options[T] {
+	return extension.Options[T]{Name: Name, Types: []string{Type}, Classes: classes, Actuator: actuator}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/pkg/secrets"
 )
 
 // before are labels and annotations of the manifest that was applied last.
@@ -75,6 +76,13 @@ func merge(desired, live *unstructured.Unstructured, last before, o mergeOptions
 				takeDefault(merged, live, "data", key)
 			}
 		}
+		// Nor is the one that the token requestor writes: pods could not start until it writes it again.
+		if desired.GetLabels()[resourcesv1alpha1.ResourceManagerPurpose] == resourcesv1alpha1.LabelPurposeTokenRequest {
+			for _, key := range []string{resourcesv1alpha1.DataKeyToken, resourcesv1alpha1.DataKeyKubeconfig, secrets.DataKeyCertificateBundle} {
+				takeDefault(merged, live, "data", key)
+			}
+			takeDefault(merged, live, "metadata", "annotations", resourcesv1alpha1.ServiceAccountTokenRenewTimestamp)
+		}
 	case schema.GroupKind{Kind: "ServiceAccount"}:
 		takeDefault(merged, live, "secrets")
 		takeDefault(merged, live, "imagePullSecrets")
@@ -108,6 +116,11 @@ func merge(desired, live *unstructured.Unstructured, last before, o mergeOptions
 	case schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"},
 		schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}:
 		mergeNamed(merged, live, []string{"webhooks"}, []string{"clientConfig", "caBundle"})
+	case schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:
+		// kube-controller-manager writes the rules of a role that aggregates others.
+		if _, aggregates, _ := unstructured.NestedMap(desired.Object, "aggregationRule"); aggregates {
+			take(merged, live, "rules")
+		}
 	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
 		takeDefault(merged, live, "spec", "conversion", "webhook", "clientConfig", "caBundle")
 	}

@@ -32,6 +32,16 @@ func TestMerge(t *testing.T) {
 			live:    `{apiVersion: v1, kind: Secret, metadata: {name: a, uid: u}, type: kubernetes.io/service-account-token, data: {token: dA==, ca.crt: Yw==, namespace: bg==, odd: eA==}}`,
 			want:    `{apiVersion: v1, kind: Secret, metadata: {name: a, uid: u}, type: kubernetes.io/service-account-token, data: {token: dA==, ca.crt: Yw==, namespace: bg==, own: eA==}}`,
 		},
+		"the rules of an aggregated ClusterRole": {
+			desired: `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}, rules: null}`,
+			live:    `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, aggregationRule: {clusterRoleSelectors: []}, rules: [{verbs: [get]}]}`,
+			want:    `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}, rules: [{verbs: [get]}]}`,
+		},
+		"the token of a Secret for the token requestor": {
+			desired: `{apiVersion: v1, kind: Secret, metadata: {name: a, labels: {resources.gardener.cloud/purpose: token-requestor}}}`,
+			live:    `{apiVersion: v1, kind: Secret, metadata: {name: a, labels: {resources.gardener.cloud/purpose: token-requestor}, annotations: {serviceaccount.resources.gardener.cloud/token-renew-timestamp: later}}, data: {token: dA==, odd: eA==}}`,
+			want:    `{apiVersion: v1, kind: Secret, metadata: {name: a, labels: {resources.gardener.cloud/purpose: token-requestor}, annotations: {serviceaccount.resources.gardener.cloud/token-renew-timestamp: later}}, data: {token: dA==}}`,
+		},
 		"the resources of a CronJob": {
 			desired: `{apiVersion: batch/v1, kind: CronJob, metadata: {annotations: {resources.gardener.cloud/preserve-resources: "true"}}, spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: a, image: new}]}}}}}}`,
 			live:    `{apiVersion: batch/v1, kind: CronJob, metadata: {}, spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: a, image: old, resources: {requests: {cpu: 2}}}]}}}}}}`,

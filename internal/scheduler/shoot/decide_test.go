@@ -127,13 +127,14 @@ func TestDecide(t *testing.T) {
 		return func(s *corev1beta1.Shoot) { s.Spec.DNS = &corev1beta1.DNS{Domain: &domain, Providers: providers} }
 	}
 	for name, tc := range map[string]struct {
-		seeds    []*corev1beta1.Seed
-		shoot    *corev1beta1.Shoot
-		profile  *corev1beta1.SeedSelector
-		strategy schedulerconfigv1alpha1.CandidateDeterminationStrategy
-		regions  distances
-		shootsOn map[string]int64
-		want     string // the seed or the error
+		refusedBy []string
+		seeds     []*corev1beta1.Seed
+		shoot     *corev1beta1.Shoot
+		profile   *corev1beta1.SeedSelector
+		strategy  schedulerconfigv1alpha1.CandidateDeterminationStrategy
+		regions   distances
+		shootsOn  map[string]int64
+		want      string // the seed or the error
 	}{
 		"the seed with the least shoots wins": {
 			seeds:    []*corev1beta1.Seed{testSeed("a"), testSeed("b"), testSeed("c")},
@@ -306,6 +307,10 @@ func TestDecide(t *testing.T) {
 			seeds: []*corev1beta1.Seed{testSeed("a", stoppedBy("true"))},
 			want:  "none of 1 seeds fits: 1 with an emergency stop of the reconciliation of shoots",
 		},
+		"default domains that only the API server knows": {
+			seeds: []*corev1beta1.Seed{testSeed("a", enforcing)}, refusedBy: []string{"a"},
+			want: "none of 1 seeds fits: 1 not offering the domain of the shoot (spec.dns.domain)",
+		},
 		"networks that overlap": {
 			seeds: []*corev1beta1.Seed{testSeed("a", func(s *corev1beta1.Seed) { s.Spec.Networks.Pods = "10.0.128.0/17" })},
 			want:  "none of 1 seeds fits: 1 with networks that overlap with those of the shoot",
@@ -408,6 +413,7 @@ func TestDecide(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			request.refusedBy = tc.refusedBy
 			in := landscape{
 				strategy: tc.strategy, regions: tc.regions,
 				shootsOn: func(name string) int64 { return tc.shootsOn[name] },

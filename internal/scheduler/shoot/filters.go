@@ -76,7 +76,7 @@ func check(r *request, p *profile, s *seed, shoots int64) reason {
 		return taintNotTolerated
 	case !supported(r.restrictions, s.restrictions):
 		return restrictionNotSupported
-	case !domainOffered(r.domain, s.defaultDomains):
+	case !domainOffered(r.domain, s.defaultDomains) || slices.Contains(r.refusedBy, s.name):
 		return domainNotOffered
 	case r.zonal && len(s.zones) < zonesForZonalControlPlane:
 		return tooFewZones
@@ -144,7 +144,7 @@ func workerZonesSuffice(r *request, s *seed) bool {
 }
 
 // domainOffered reports whether the landscape can write records of a domain for a shoot on a seed with some default domains. A seed without any
-// has those of Secrets, which the scheduler may not read; the API server checks them when the shoot is bound.
+// has those of Secrets, which the scheduler may not read; the API server checks them when the shoot is bound, and another seed is tried.
 func domainOffered(domain string, defaults []string) bool {
 	return domain == "" || len(defaults) == 0 || dnsname.Closest(domain, defaults) != ""
 }

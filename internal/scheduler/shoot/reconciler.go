@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,7 +22,8 @@ import (
 )
 
 const (
-	// reconciliationTimeout is how long a reconciliation may take; it makes at most two requests.
+	// reconciliationTimeout is how long a reconciliation may take. It makes two requests, and one more for each seed that turns out not to
+	// offer the domain of the Shoot.
 	reconciliationTimeout = 30 * time.Second
 	// conflictRetry is when a Shoot is requeued after a conflict. By then, the informer has the new version.
 	conflictRetry = 100 * time.Millisecond
@@ -50,32 +52,54 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.backoff.Forget(req)
 		return reconcile.Result{}, nil
 	}
-	seed, err := r.decide(shoot)
-	switch {
-	case err != nil:
-		r.metrics.failed.Inc()
-		return reconcile.Result{RequeueAfter: r.backoff.When(req)}, r.reportFailure(ctx, shoot, err)
-	case seed == "": // bound already
-		return reconcile.Result{}, nil
+	var refusedBy []string
+	for {
+		seed, err := r.decide(shoot, refusedBy)
+		switch {
+		case err != nil:
+			r.metrics.failed.Inc()
+			return reconcile.Result{RequeueAfter: r.backoff.When(req)}, r.reportFailure(ctx, shoot, err)
+		case seed == "": // bound already
+			return reconcile.Result{}, nil
+		}
+		log.FromContext(ctx).Info("Binding shoot", "seed", seed)
+		err = r.bind(ctx, shoot, seed)
+		if err == nil {
+			r.index.confirm(req.NamespacedName)
+			r.backoff.Forget(req)
+			r.metrics.bound.Inc()
+			r.reportSuccess(shoot, seed)
+			return reconcile.Result{}, nil
+		}
+		if !refusesDomain(err) {
+			return r.notBound(ctx, shoot, seed, err)
+		}
+		log.FromContext(ctx).Info("Trying another seed, as this one does not offer the domain of the shoot", "seed", seed, "reason", err.Error())
+		r.index.release(req.NamespacedName)
+		r.metrics.rejected.Inc()
+		refusedBy = append(refusedBy, seed)
 	}
-	log.FromContext(ctx).Info("Binding shoot", "seed", seed)
-	if err := r.bind(ctx, shoot, seed); err != nil {
-		return r.notBound(ctx, shoot, seed, err)
-	}
-	r.index.confirm(req.NamespacedName)
-	r.backoff.Forget(req)
-	r.metrics.bound.Inc()
-	r.reportSuccess(shoot, seed)
-	return reconcile.Result{}, nil
 }
 
-func (r *reconciler) decide(shoot *corev1beta1.Shoot) (seed string, err error) {
+// refusesDomain reports whether a seed does not offer the domain of a Shoot: default domains may be in Secrets, which only the API server
+// reads.
+func refusesDomain(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "spec.dns.domain" })
+}
+
+// decide returns a seed for a Shoot, which is none of those that do not offer its domain.
+func (r *reconciler) decide(shoot *corev1beta1.Shoot, refusedBy []string) (seed string, err error) {
 	start := r.clock.Now()
 	defer func() { r.metrics.decisionDuration.Observe(r.clock.Since(start).Seconds()) }()
 	request, err := newRequest(shoot)
 	if err != nil {
 		return "", err
 	}
+	request.refusedBy = refusedBy
 	return r.index.place(request, profileOf(shoot))
 }
 

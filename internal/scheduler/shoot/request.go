@@ -27,7 +27,8 @@ type request struct {
 	selection            selection
 	tolerations          []corev1beta1.Toleration
 	restrictions         []string
-	domain               string // for whose records only the landscape has credentials
+	domain               string   // for whose records only the landscape has credentials
+	refusedBy            []string // seeds that do not offer the domain, although nothing in the Seeds says so
 	networks             []netip.Prefix
 	// Whether the networks come from the seed, and whether the seed must have defaults for them.
 	podsFromSeed, servicesFromSeed bool

@@ -1,9 +1,10 @@
-// Package access issues the credentials with which the gardenlet accesses shoots as an administrator. They are stored nowhere: whoever copies
-// the Secrets of a seed, or what the gardenlet has in memory, has nothing that works for long.
+// Package access issues the credentials with which the gardenlet accesses shoots, and gardener-operator and operators the virtual garden, as an
+// administrator. They are stored nowhere: whoever copies the Secrets of a seed, or what the gardenlet has in memory, has nothing that works for long.
 package access
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -36,6 +37,12 @@ type Values struct {
 	Host string
 	// Status is that of the Shoot. It has the phase of the rotation of the CAs.
 	Status *corev1beta1.ShootCredentials
+	// CAPhase is the phase of this rotation for a cluster that is no shoot. Status is nil then.
+	CAPhase corev1beta1.CredentialsRotationPhase
+	// User is the name of the user. Empty means that of the gardenlet.
+	User string
+	// Validity is for how long the credentials are valid. Zero means the constant Validity.
+	Validity time.Duration
 	// Now is the time.
 	Now time.Time
 }
@@ -64,16 +71,19 @@ func Kubeconfig(ctx context.Context, v Values) ([]byte, error) {
 	}
 	return secrets.IssueKubeconfig(&secrets.Kubeconfig{
 		Name: v.Namespace, Server: "https://" + v.Host, CA: bytes.Join(bundle, nil),
-		Certificate: &secrets.Certificate{CommonName: user, Organization: []string{groupMasters}, Usage: secrets.ClientCert, Validity: Validity},
+		Certificate: &secrets.Certificate{
+			CommonName: cmp.Or(v.User, user), Organization: []string{groupMasters}, Usage: secrets.ClientCert, Validity: cmp.Or(v.Validity, Validity),
+		},
 	}, &signer, v.Now)
 }
 
 // trustsOldOnly returns whether there may be a kube-apiserver that does not trust the new CA yet. All trust the old one.
 func (v Values) trustsOldOnly() bool {
-	if v.Status == nil || v.Status.Rotation == nil || v.Status.Rotation.CertificateAuthorities == nil {
-		return false
+	phase := v.CAPhase
+	if v.Status != nil && v.Status.Rotation != nil && v.Status.Rotation.CertificateAuthorities != nil {
+		phase = v.Status.Rotation.CertificateAuthorities.Phase
 	}
-	switch v.Status.Rotation.CertificateAuthorities.Phase {
+	switch phase {
 	case corev1beta1.RotationPreparing, corev1beta1.RotationPreparingWithoutWorkersRollout:
 		return true
 	}

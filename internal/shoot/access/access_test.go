@@ -89,4 +89,21 @@ func TestKubeconfig(t *testing.T) {
 			}
 		})
 	}
+	values.Validity = 10 * time.Minute
+	data, err := Kubeconfig(t.Context(), values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(config.CertData)
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := second.Add(10 * time.Minute); !certificate.NotAfter.Equal(want) {
+		t.Errorf("a certificate for ten minutes is valid until %s, not %s", certificate.NotAfter, want)
+	}
 }

@@ -249,11 +249,22 @@ func (s *State) DefragmentationSchedule(role string) string {
 
 // schedule returns a cron schedule in UTC, at a time for a key in the first hour of the maintenance time window if there is one.
 func (s *State) schedule(key types.UID, days string) string {
-	begin, length, ok := MaintenanceWindow(s.Shoot, time.Time{})
-	if !ok {
-		begin, length = time.Time{}, 24*time.Hour
-	} else {
-		length = min(length, time.Hour)
+	var window *corev1beta1.MaintenanceTimeWindow
+	if s.Shoot.Spec.Maintenance != nil {
+		window = s.Shoot.Spec.Maintenance.TimeWindow
+	}
+	return Schedule(window, key, days)
+}
+
+// Schedule returns a cron schedule in UTC, on some days of the month at a time for a key: in the first hour of a maintenance time window, or at
+// any time if that is nil or invalid.
+func Schedule(window *corev1beta1.MaintenanceTimeWindow, key types.UID, days string) string {
+	var begin time.Time
+	length := 24 * time.Hour
+	if window != nil {
+		if from, to, err := maintenance.Latest(*window, time.Time{}); err == nil && to.After(from) {
+			begin, length = from, min(to.Sub(from), time.Hour)
+		}
 	}
 	at := begin.UTC().Add(time.Duration(shard.Of(key, uint64(length)))) //nolint:gosec // less than a duration
 	return fmt.Sprintf("%d %d %s * *", at.Minute(), at.Hour(), days)

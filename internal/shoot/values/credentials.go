@@ -13,7 +13,7 @@ import (
 // Credentials returns the values of the credentials of a shoot.
 func Credentials(s *observed.State, seedAPI client.Client, clock clock.PassiveClock) credentials.Values {
 	v := credentials.Values{
-		SeedAPI: seedAPI, Namespace: s.Namespace, Status: s.Shoot.Status.Credentials, Workers: !s.Shoot.Workerless(),
+		SeedAPI: seedAPI, Namespace: s.Namespace, Rotation: credentials.RotationOfShoot(s.Shoot.Status.Credentials), Workers: !s.Shoot.Workerless(),
 		SSHKey: s.Shoot.Spec.Provider.SSHAccessEnabled(), HostNames: s.Hosts(), TunnelHostName: s.TunnelHost(), Clock: clock, Replicated: s.HighlyAvailable(),
 		Monitoring: ptr.Deref(s.Shoot.Spec.Purpose, "") != corev1beta1.ShootPurposeTesting,
 	}

@@ -76,7 +76,7 @@ func CurrentValues(ctx context.Context, in Inputs, replicas int32) (kubeapiserve
 }
 
 func (in Inputs) ready(ctx context.Context) error {
-	return in.Run.DeploymentReady(ctx, kubeapiserver.Name)
+	return in.Run.DeploymentReady(ctx, in.Run.Of.Name(kubeapiserver.Name))
 }
 
 // oldPodsGone waits until no kube-apiserver works with what it was given before.

@@ -103,9 +103,9 @@ func (in Inputs) awaitBackup(ctx context.Context) error {
 				return nil
 			}
 		}
-		return fmt.Errorf("Etcd %q: no snapshot was taken since all data was encrypted with the new key", etcd.Name(etcd.Main))
+		return fmt.Errorf("Etcd %q: no snapshot was taken since all data was encrypted with the new key", etcd.Name(in.Run.Of, etcd.Main))
 	}, nil, client.InNamespace(in.Run.Namespace), client.MatchingLabels{
-		druidv1alpha1.LabelPartOfKey: etcd.Name(etcd.Main), druidv1alpha1.LabelComponentKey: druidv1alpha1.ComponentSnapshotLease,
+		druidv1alpha1.LabelPartOfKey: etcd.Name(in.Run.Of, etcd.Main), druidv1alpha1.LabelComponentKey: druidv1alpha1.ComponentSnapshotLease,
 	})
 }
 
@@ -124,7 +124,7 @@ func (in Inputs) requestBackup(ctx context.Context) error {
 	}
 	cas := x509.NewCertPool()
 	cas.AppendCertsFromPEM(set.Bundle(constants.SecretNameCAETCD))
-	url := fmt.Sprintf("https://%s.%s.svc:%d/snapshot/delta", etcd.ServiceName(etcd.Main), in.Run.Namespace, etcd.PortBackup)
+	url := fmt.Sprintf("https://%s.%s.svc:%d/snapshot/delta", etcd.ServiceName(in.Run.Of, etcd.Main), in.Run.Namespace, etcd.PortBackup)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
 	if err != nil {
 		return err
@@ -147,9 +147,9 @@ func (in Inputs) requestBackup(ctx context.Context) error {
 // encryptionReadable reports whether all pods of the kube-apiserver can read what is encrypted after this run.
 func (in Inputs) encryptionReadable(ctx context.Context) (bool, error) {
 	deployment := &appsv1.Deployment{}
-	err := in.Run.SeedAPI.Get(ctx, client.ObjectKey{Namespace: in.Run.Namespace, Name: kubeapiserver.Name}, deployment)
+	err := in.Run.SeedAPI.Get(ctx, client.ObjectKey{Namespace: in.Run.Namespace, Name: in.Run.Of.Name(kubeapiserver.Name)}, deployment)
 	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("read Deployment %q: %w", kubeapiserver.Name, err)
+		return false, fmt.Errorf("read Deployment %q: %w", in.Run.Of.Name(kubeapiserver.Name), err)
 	}
 	mark, err := in.Encryption.Mark()
 	return deployment.Annotations[knownEncryptionKey] == mark, err
@@ -162,8 +162,8 @@ func (in Inputs) useEncryption(ctx context.Context) error {
 		return err
 	}
 	deployment := &appsv1.Deployment{}
-	if err := in.Run.SeedAPI.Get(ctx, client.ObjectKey{Namespace: in.Run.Namespace, Name: kubeapiserver.Name}, deployment); err != nil {
-		return fmt.Errorf("read Deployment %q: %w", kubeapiserver.Name, err)
+	if err := in.Run.SeedAPI.Get(ctx, client.ObjectKey{Namespace: in.Run.Namespace, Name: in.Run.Of.Name(kubeapiserver.Name)}, deployment); err != nil {
+		return fmt.Errorf("read Deployment %q: %w", in.Run.Of.Name(kubeapiserver.Name), err)
 	}
 	if err := kube.PatchMetadata(ctx, in.Run.SeedAPI, deployment, func(o *metav1.PartialObjectMetadata) {
 		metav1.SetMetaDataAnnotation(&o.ObjectMeta, knownEncryptionKey, mark)
@@ -186,7 +186,7 @@ func (in Inputs) rewrite(ctx context.Context) error {
 	for _, resource := range slices.Concat(desired.Resources, desired.PlainResources) {
 		err := encryption.Rewrite(ctx, shootClient, schema.ParseGroupResource(resource).WithVersion(""))
 		if err != nil && !meta.IsNoMatchError(err) { // a custom resource that does not exist has no objects
-			return fmt.Errorf("in the shoot: %w", err)
+			return fmt.Errorf("in the cluster: %w", err)
 		}
 	}
 	return nil

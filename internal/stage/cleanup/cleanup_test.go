@@ -40,10 +40,13 @@ func newShoot(t *testing.T, objects ...client.Object) client.WithWatch {
 	return fake.NewClientBuilder().WithScheme(stagetest.Scheme(t)).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{Watch: stagetest.WatchWithoutList}).Build()
 }
 
-// snapshot returns a VolumeSnapshot or VolumeSnapshotContent.
+// snapshot returns a VolumeSnapshot, a VolumeGroupSnapshot or the content of one.
 func snapshot(kind string, meta metav1.ObjectMeta) client.Object {
 	object := &unstructured.Unstructured{}
 	object.SetAPIVersion("snapshot.storage.k8s.io/v1")
+	if strings.HasPrefix(kind, "VolumeGroup") {
+		object.SetAPIVersion("groupsnapshot.storage.k8s.io/v1beta1")
+	}
 	object.SetKind(kind)
 	object.SetNamespace(meta.Namespace)
 	object.SetName(meta.Name)
@@ -112,6 +115,7 @@ func TestCleanup(t *testing.T) {
 			&corev1.Service{ObjectMeta: named("balanced"), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}},
 			&corev1.PersistentVolumeClaim{ObjectMeta: named("user")}, &corev1.PersistentVolume{ObjectMeta: global("user")},
 			snapshot("VolumeSnapshot", named("user")), snapshot("VolumeSnapshotContent", global("user")), snapshot("VolumeSnapshot", system),
+			snapshot("VolumeGroupSnapshot", named("user")), snapshot("VolumeGroupSnapshotContent", global("user")), snapshot("VolumeGroupSnapshot", system),
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -120,13 +124,13 @@ func TestCleanup(t *testing.T) {
 	}{
 		"everything": {want: []string{
 			"APIService v1.", "CustomResourceDefinition system.example.com", "Deployment system", "MutatingWebhookConfiguration managed",
-			"Pod controlled", "Service kubernetes", "VolumeSnapshot system",
+			"Pod controlled", "Service kubernetes", "VolumeGroupSnapshot system", "VolumeSnapshot system",
 		}},
 		"what costs money": {onlyInfrastructure: true, want: []string{
 			"APIService v1.", "APIService v1.user", "CronJob user", "CustomResourceDefinition system.example.com",
 			"CustomResourceDefinition users.example.com", "DaemonSet user", "Deployment system", "Deployment user", "Ingress user", "Job user",
 			"MutatingWebhookConfiguration managed", "Pod controlled", "Pod user", "ReplicaSet user", "ReplicationController user",
-			"Service kubernetes", "Service user", "VolumeSnapshot system",
+			"Service kubernetes", "Service user", "VolumeGroupSnapshot system", "VolumeSnapshot system",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -109,13 +109,24 @@ func (in Inputs) resources() []kind {
 	)
 }
 
-// snapshots are the kinds of the snapshots of volumes. A shoot may not have them.
+// groupSnapshots are the API versions of snapshots of several volumes. Which of them a shoot serves is up to its CustomResourceDefinitions;
+// those of two versions are the same objects.
+var groupSnapshots = []string{"v1", "v1beta2", "v1beta1", "v1alpha1"}
+
+// snapshots are the kinds of the snapshots of volumes. A shoot may not have them. A VolumeGroupSnapshot owns VolumeSnapshots, and its driver
+// deletes these.
 func (in Inputs) snapshots() []kind {
-	group := schema.GroupVersion{Group: "snapshot.storage.k8s.io", Version: "v1"}
-	return []kind{
-		{gvk: group.WithKind("VolumeSnapshot"), period: in.Periods.Snapshots},
-		{gvk: group.WithKind("VolumeSnapshotContent"), period: in.Periods.Snapshots},
+	var kinds []kind
+	add := func(group, version string, names ...string) {
+		for _, name := range names {
+			kinds = append(kinds, kind{gvk: schema.GroupVersionKind{Group: group, Version: version, Kind: name}, period: in.Periods.Snapshots})
+		}
 	}
+	for _, version := range groupSnapshots {
+		add("groupsnapshot.storage.k8s.io", version, "VolumeGroupSnapshot", "VolumeGroupSnapshotContent")
+	}
+	add("snapshot.storage.k8s.io", "v1", "VolumeSnapshot", "VolumeSnapshotContent")
+	return kinds
 }
 
 // newObject returns an empty object of the kind.

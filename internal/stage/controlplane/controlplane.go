@@ -6,6 +6,7 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/internal/component/kubecontrollermanager"
 	"gardener.cloud/gardener/internal/component/kubescheduler"
@@ -16,8 +17,8 @@ import (
 	"gardener.cloud/gardener/pkg/flow"
 )
 
-// resourceManagerResource is the ManagedResource with what gardener-resource-manager needs in the cluster.
-const resourceManagerResource = "shoot-core-gardener-resource-manager"
+// ResourceManagerResource is the ManagedResource with what gardener-resource-manager needs in the cluster.
+const ResourceManagerResource = "shoot-core-gardener-resource-manager"
 
 // Inputs are what the tasks read. All functions are called when the task credentials is done.
 type Inputs struct {
@@ -32,9 +33,13 @@ type Inputs struct {
 	KubeControllerManager func(replicas int32) (kubecontrollermanager.Values, error)
 	// KubeScheduler returns the values of kube-scheduler. Nil means that the cluster has none.
 	KubeScheduler func(replicas int32) (kubescheduler.Values, error)
-	// System returns the values of what every cluster contains, given the kinds that its kube-apiserver serves.
+	// Resources returns the objects that the cluster contains, by the name of their ManagedResource, besides those of System. Nil means none.
+	Resources func() (map[string][]client.Object, error)
+	// System returns the values of what every shoot contains, given the kinds that its kube-apiserver serves. Nil means that it is no shoot.
 	System func(served []*metav1.APIResourceList) (shootsystem.Values, error)
-	// Kubeconfigs are Secrets with kubeconfigs for extensions and the gardenlet, each with the URL of the kube-apiserver in it.
+	// Accesses are the names of further components that have tokens.
+	Accesses []string
+	// Kubeconfigs are Secrets with kubeconfigs for extensions and the process that runs the flow, each with the URL of the kube-apiserver in it.
 	Kubeconfigs map[string]string
 	// Rotation is which credentials in the cluster itself are replaced.
 	Rotation Rotation
@@ -59,21 +64,18 @@ func Tasks(in Inputs) []flow.Task {
 		)
 	}
 	tasks = append(tasks, in.rotationTasks()...)
+	every := "every " + in.Run.Of.Noun()
 	return append(tasks,
-		flow.Do("shoot-core", "Deploying resources that every shoot contains", in.deploySystem, "kube-apiserver-ready"), // it is asked which kinds it serves
-		flow.Await(stage.PodsTimeout, "shoot-core-applied", "Waiting until resources that every shoot contains are applied", func(ctx context.Context) error {
-			return flow.Parallel(ctx,
-				func(ctx context.Context) error { return in.Run.ManagedApplied(ctx, shootsystem.ManagedResourceName) },
-				func(ctx context.Context) error { return in.Run.ManagedApplied(ctx, resourceManagerResource) },
-			)
-		}, "shoot-core", "resource-manager"),
+		flow.Do("shoot-core", "Deploying resources that "+every+" contains", in.deploySystem, "kube-apiserver-ready"), // it is asked which kinds it serves
+		flow.Await(stage.PodsTimeout, "shoot-core-applied", "Waiting until resources that "+every+" contains are applied", in.systemApplied,
+			"shoot-core", "resource-manager"),
 	)
 }
 
 // ready returns the task that waits for a Deployment after the task with an ID.
 func (in Inputs) ready(id, deployment string) flow.Task {
 	return flow.Await(stage.PodsTimeout, id+"-ready", "Waiting until "+deployment+" is ready", func(ctx context.Context) error {
-		return in.Run.DeploymentReady(ctx, deployment)
+		return in.Run.DeploymentReady(ctx, in.Run.Of.Name(deployment))
 	}, id)
 }
 

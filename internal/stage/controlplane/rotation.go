@@ -18,6 +18,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/internal/stage/serviceaccountkey"
@@ -52,7 +53,7 @@ func (in Inputs) rotationTasks() []flow.Task {
 	}
 	var tasks []flow.Task
 	if in.Rotation.CA {
-		tasks = append(tasks, await("root-ca-published", "Waiting until all namespaces of the shoot have the new CA bundle", in.rootCAPublished))
+		tasks = append(tasks, await("root-ca-published", "Waiting until all namespaces of the "+in.Run.Of.Noun()+" have the new CA bundle", in.rootCAPublished))
 	}
 	if in.Rotation.PreparesKey {
 		tasks = append(tasks, await("new-static-tokens", "Creating static tokens of ServiceAccounts with the new key", in.createStaticTokens))
@@ -80,7 +81,7 @@ func (in Inputs) rootCAPublished(ctx context.Context, shootClient client.WithWat
 				}
 				namespaces := &corev1.NamespaceList{}
 				if err := shootClient.List(ctx, namespaces); err != nil {
-					return fmt.Errorf("list Namespaces in the shoot: %w", err)
+					return fmt.Errorf("list Namespaces in the cluster: %w", err)
 				}
 				var missing []string
 				for _, namespace := range namespaces.Items {
@@ -92,6 +93,9 @@ func (in Inputs) rootCAPublished(ctx context.Context, shootClient client.WithWat
 			}, nil, client.MatchingFields{"metadata.name": rootCAConfigMap})
 		},
 		func(ctx context.Context) error {
+			if in.Run.Of == instance.VirtualGarden {
+				return nil // no controller writes static tokens
+			}
 			return awaitStaticTokens(ctx, shootClient, func(secrets []*corev1.Secret) error {
 				var outdated []string
 				for _, secret := range secrets {
@@ -134,7 +138,7 @@ func (in Inputs) createStaticTokens(ctx context.Context, shootClient client.With
 				logf.FromContext(ctx).Info("Keeping the static token of a ServiceAccount", "serviceAccount", client.ObjectKeyFromObject(account), "reason", err.Error())
 				continue
 			} else if client.IgnoreAlreadyExists(err) != nil {
-				return fmt.Errorf("create Secret %q in the shoot: %w", client.ObjectKeyFromObject(secret), err)
+				return fmt.Errorf("create Secret %q in the cluster: %w", client.ObjectKeyFromObject(secret), err)
 			}
 			if err := updateAccount(ctx, shootClient, account, func(account *corev1.ServiceAccount) {
 				metav1.SetMetaDataLabel(&account.ObjectMeta, keyNameLabel, key.name)
@@ -190,7 +194,7 @@ func (in Inputs) replaceStaticTokens(ctx context.Context, shootClient client.Wit
 		}
 		for _, secret := range old {
 			if err := shootClient.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("delete Secret %q in the shoot: %w", client.ObjectKeyFromObject(secret), err)
+				return fmt.Errorf("delete Secret %q in the cluster: %w", client.ObjectKeyFromObject(secret), err)
 			}
 		}
 	}
@@ -241,7 +245,7 @@ func (k signingKey) signed(ctx context.Context, shootClient client.WithWatch, ch
 			without := secret.DeepCopy()
 			delete(without.Data, corev1.ServiceAccountTokenKey)
 			if err := shootClient.Update(ctx, without); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-				return fmt.Errorf("remove the old token from Secret %q in the shoot: %w", client.ObjectKeyFromObject(secret), err)
+				return fmt.Errorf("remove the old token from Secret %q in the cluster: %w", client.ObjectKeyFromObject(secret), err)
 			}
 		}
 		return pending("%d Secrets do not have a static token of the new key: %s", outdated)
@@ -257,10 +261,10 @@ func awaitStaticTokens(ctx context.Context, shootClient client.WithWatch, check 
 func staticTokens(ctx context.Context, shootClient client.Client) ([]*corev1.ServiceAccount, map[client.ObjectKey]*corev1.Secret, error) {
 	accounts, secrets := &corev1.ServiceAccountList{}, &corev1.SecretList{}
 	if err := shootClient.List(ctx, accounts); err != nil {
-		return nil, nil, fmt.Errorf("list ServiceAccounts in the shoot: %w", err)
+		return nil, nil, fmt.Errorf("list ServiceAccounts in the cluster: %w", err)
 	}
 	if err := shootClient.List(ctx, secrets, client.MatchingFields{"type": string(corev1.SecretTypeServiceAccountToken)}); err != nil {
-		return nil, nil, fmt.Errorf("list Secrets with static tokens in the shoot: %w", err)
+		return nil, nil, fmt.Errorf("list Secrets with static tokens in the cluster: %w", err)
 	}
 	var referring []*corev1.ServiceAccount
 	for i := range accounts.Items {
@@ -287,7 +291,7 @@ func updateAccount(ctx context.Context, shootClient client.Client, account *core
 		return shootClient.Update(ctx, current)
 	})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("update ServiceAccount %q in the shoot: %w", key, err)
+		return fmt.Errorf("update ServiceAccount %q in the cluster: %w", key, err)
 	}
 	return nil
 }

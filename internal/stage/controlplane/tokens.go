@@ -33,7 +33,7 @@ func (in Inputs) applyAccessSecrets(ctx context.Context) error {
 // accessSecrets are the Secrets in which components of the control plane, extensions and the gardenlet find their tokens. A token that is
 // part of a kubeconfig stays there: its users have no other one until gardener-resource-manager notices that it is missing.
 func (in Inputs) accessSecrets(ctx context.Context) ([]client.Object, error) {
-	names := []string{kubecontrollermanager.Name, resourcemanager.Name}
+	names := append([]string{kubecontrollermanager.Name, resourcemanager.Name}, in.Accesses...)
 	if in.KubeScheduler != nil {
 		names = append(names, kubescheduler.Name)
 	}

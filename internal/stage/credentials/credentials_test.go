@@ -37,7 +37,7 @@ func (r *rotated) enter(t *testing.T, phase corev1beta1.CredentialsRotationPhase
 	r.status.Phase = phase
 	set := New(Values{
 		SeedAPI: r.client, Namespace: "shoot--a--b", Workers: true, Replicated: r.replicated, Clock: r.clock,
-		Status: &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{CertificateAuthorities: r.status.DeepCopy()}},
+		Rotation: RotationOfShoot(&corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{CertificateAuthorities: r.status.DeepCopy()}}),
 	})
 	if err := set.Open(t.Context()); err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func TestMonitoringIsRotatedInPlace(t *testing.T) {
 	seedAPI := fake.NewClientBuilder().Build()
 	generate := func(status *corev1beta1.ShootCredentials, at time.Time) Generated {
 		t.Helper()
-		set := New(Values{SeedAPI: seedAPI, Namespace: "shoot--a--b", Monitoring: true, Status: status, Clock: clocktesting.NewFakePassiveClock(at)})
+		set := New(Values{SeedAPI: seedAPI, Namespace: "shoot--a--b", Monitoring: true, Rotation: RotationOfShoot(status), Clock: clocktesting.NewFakePassiveClock(at)})
 		for _, step := range []func(context.Context) error{set.Open, set.Etcd, set.Rest} {
 			if err := step(t.Context()); err != nil {
 				t.Fatal(err)

@@ -90,7 +90,7 @@ func Deletion(run *stage.Run, after ...string) []flow.Task {
 // provider, unless it was requested.
 func (in Inputs) record(name string, d *Domain, requested bool) flow.Task {
 	return flow.Await(stage.ExtensionTimeout, "dnsrecord-"+name, "Waiting until "+name+" DNSRecord is ready", func(ctx context.Context) error {
-		address, err := gatewayAddress(ctx, in.Run.SeedAPI)
+		address, err := GatewayAddress(ctx, in.Run.SeedAPI)
 		if err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (in Inputs) record(name string, d *Domain, requested bool) flow.Task {
 		if err := extensionobject.Apply(ctx, values, record, func(record *extensionsv1alpha1.DNSRecord) {
 			record.Spec.Type, record.Spec.Zone = d.Provider, d.Zone
 			record.Spec.SecretRef = corev1.SecretReference{Namespace: in.Run.Namespace, Name: secret}
-			record.Spec.Name, record.Spec.RecordType, record.Spec.Values = d.Host(constants.APIServerFQDNPrefix), recordType(address), []string{address}
+			record.Spec.Name, record.Spec.RecordType, record.Spec.Values = d.Host(constants.APIServerFQDNPrefix), RecordType(address), []string{address}
 			record.Spec.TTL = in.TTL
 		}); err != nil {
 			return err
@@ -116,8 +116,8 @@ func (in Inputs) record(name string, d *Domain, requested bool) flow.Task {
 	}, "namespace", "cluster")
 }
 
-// gatewayAddress waits until the gateway of the seed has an address.
-func gatewayAddress(ctx context.Context, seedAPI client.WithWatch) (address string, err error) {
+// GatewayAddress waits until the gateway of the seed has an address.
+func GatewayAddress(ctx context.Context, seedAPI client.WithWatch) (address string, err error) {
 	err = kube.Await(ctx, seedAPI, &gatewayv1.GatewayList{}, func(gateways []*gatewayv1.Gateway) error {
 		for _, g := range gateways {
 			for _, a := range g.Status.Addresses {
@@ -130,8 +130,8 @@ func gatewayAddress(ctx context.Context, seedAPI client.WithWatch) (address stri
 	return address, err
 }
 
-// recordType is the type of a record for an address.
-func recordType(address string) extensionsv1alpha1.DNSRecordType {
+// RecordType is the type of a record for an address.
+func RecordType(address string) extensionsv1alpha1.DNSRecordType {
 	ip, err := netip.ParseAddr(address)
 	switch {
 	case err != nil:

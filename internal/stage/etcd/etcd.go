@@ -62,7 +62,7 @@ func Tasks(in Inputs) []flow.Task {
 // Deploy returns what a task does that writes an Etcd. etcd-druid acts on changes of an existing one only when an annotation asks for it.
 func Deploy(in Inputs, role component.Role, replicas int32) func(context.Context) error {
 	return func(ctx context.Context) error {
-		current, key := &druidv1alpha1.Etcd{}, client.ObjectKey{Namespace: in.Run.Namespace, Name: component.Name(role)}
+		current, key := &druidv1alpha1.Etcd{}, client.ObjectKey{Namespace: in.Run.Namespace, Name: component.Name(in.Run.Of, role)}
 		values, err := in.Values(role, replicas)
 		if err != nil {
 			return err
@@ -90,7 +90,7 @@ func Deploy(in Inputs, role component.Role, replicas int32) func(context.Context
 
 func (in Inputs) await(role component.Role) func(context.Context) error {
 	return func(ctx context.Context) error {
-		return stage.AwaitOne(ctx, in.Run.SeedAPI, in.Run.Namespace, component.Name(role), &druidv1alpha1.EtcdList{}, in.Ready)
+		return stage.AwaitOne(ctx, in.Run.SeedAPI, in.Run.Namespace, component.Name(in.Run.Of, role), &druidv1alpha1.EtcdList{}, in.Ready)
 	}
 }
 

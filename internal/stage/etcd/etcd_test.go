@@ -10,6 +10,7 @@ import (
 
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	component "gardener.cloud/gardener/internal/component/etcd"
+	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/stage/stagetest"
 	"gardener.cloud/gardener/internal/validation/druid"
 )
@@ -43,7 +44,7 @@ func TestDeployVolumes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clusters := stagetest.New(t)
-			key := client.ObjectKey{Namespace: stagetest.Namespace, Name: component.Name(component.Main)}
+			key := client.ObjectKey{Namespace: stagetest.Namespace, Name: component.Name(instance.Shoot, component.Main)}
 			if tc.existing != nil {
 				tc.existing.Namespace, tc.existing.Name = key.Namespace, key.Name
 				if err := clusters.Seed.Create(t.Context(), tc.existing); err != nil {

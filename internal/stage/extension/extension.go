@@ -132,6 +132,13 @@ func DesiredForSeed(seed *corev1beta1.Seed, registrations []corev1beta1.Controll
 	})
 }
 
+// DesiredForGarden returns the Extensions that the garden has for itself, likewise, of those in its spec.
+func DesiredForGarden(specified []corev1beta1.Extension, registrations []corev1beta1.ControllerRegistration) []Extension {
+	return desired(specified, corev1beta1.ClusterTypeGarden, registrations, func(resource corev1beta1.ControllerResource) bool {
+		return slices.Contains(resource.ClusterCompatibility, corev1beta1.ClusterTypeGarden)
+	})
+}
+
 // desired returns the Extensions of a cluster of a type, from those in its spec and those that are enabled for the type. Others are not
 // supported.
 func desired(

@@ -16,15 +16,13 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/shoot/issuer"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/internal/stage/credentials"
 	"gardener.cloud/gardener/internal/stage/serviceaccountkey"
 	"gardener.cloud/gardener/pkg/flow"
 	"gardener.cloud/gardener/pkg/secrets"
 )
-
-// openIDConfigKey and keySetKey have the two documents of an issuer.
-const openIDConfigKey, keySetKey = "openid-config", "jwks"
 
 // Inputs are what the tasks read.
 type Inputs struct {
@@ -155,7 +153,7 @@ func (in Inputs) unpublish(ctx context.Context, object client.Object) error {
 
 func (in Inputs) issuerSecret() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-		Namespace: constants.GardenerShootIssuerNamespace, Name: in.Project + "--" + string(in.Shoot.UID),
+		Namespace: constants.GardenerShootIssuerNamespace, Name: issuer.SecretName(in.Project, in.Shoot.UID),
 		Labels: map[string]string{
 			// The server of managed issuers finds it by this one.
 			constants.DiscoveryPublic: constants.DiscoveryServiceAccount,
@@ -188,7 +186,7 @@ func (in Inputs) publishIssuer(ctx context.Context) error {
 		return err
 	}
 	return write(ctx, in.Run.GardenCache, in.issuerSecret(), func(o *corev1.Secret) {
-		o.Data = map[string][]byte{openIDConfigKey: config, keySetKey: keySet}
+		o.Data = map[string][]byte{issuer.OpenIDConfigKey: config, issuer.KeySetKey: keySet}
 	})
 }
 

@@ -1,5 +1,5 @@
-// Package serviceaccountkey reads the keys by which tokens of service accounts are signed, and writes the documents by which others
-// verify such tokens. Source: RFC 7517, OpenID Connect Discovery 1.0.
+// Package serviceaccountkey reads the keys by which tokens of service accounts are signed, and writes and checks the documents by which
+// others verify such tokens. Source: RFC 7517, OpenID Connect Discovery 1.0.
 package serviceaccountkey
 
 import (
@@ -11,7 +11,6 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/big"
 	"slices"
@@ -49,6 +48,20 @@ func Public(secret *corev1.Secret) (crypto.PublicKey, error) {
 	return signer.Public(), nil
 }
 
+// PublicOfBundle returns the public keys of a Secret with the private keys of a credential that are valid, as the secrets manager writes it
+// for a key that is rotated.
+func PublicOfBundle(secret *corev1.Secret) ([]crypto.PublicKey, error) {
+	parsed, err := keyutil.ParsePublicKeysPEM(secret.Data[secrets.DataKeyPrivateKeyBundle]) // it also reads them from private keys
+	if err != nil || len(parsed) == 0 {
+		return nil, fmt.Errorf("the keys in Secret %q are invalid", secret.Name) // the error may quote them
+	}
+	keys := make([]crypto.PublicKey, 0, len(parsed))
+	for _, key := range parsed {
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
 // Signs reports whether a token says that it is signed by the key with an ID.
 func Signs(id, token string) bool {
 	encoded, _, _ := strings.Cut(token, ".")
@@ -82,13 +95,20 @@ type webKey struct {
 // IssuerDocuments returns the two documents that an issuer serves: its OpenID configuration, which says where its keys are, and the keys.
 func IssuerDocuments(issuer string, public []crypto.PublicKey) (config, keySet []byte, err error) {
 	keys := make([]webKey, 0, len(public))
-	var algorithms []string
 	for _, p := range public {
 		k, err := newWebKey(p)
 		if err != nil {
 			return nil, nil, err
 		}
-		keys, algorithms = append(keys, k), append(algorithms, k.Algorithm)
+		keys = append(keys, k)
+	}
+	return documents(issuer, keys)
+}
+
+func documents(issuer string, keys []webKey) (config, keySet []byte, err error) {
+	var algorithms []string
+	for _, k := range keys {
+		algorithms = append(algorithms, k.Algorithm)
 	}
 	slices.Sort(algorithms)
 	if config, err = json.Marshal(discovery{issuer, KeySetURL(issuer), []string{"id_token"}, []string{"public"}, slices.Compact(algorithms)}); err != nil {
@@ -96,6 +116,14 @@ func IssuerDocuments(issuer string, public []crypto.PublicKey) (config, keySet [
 	}
 	keySet, err = json.Marshal(map[string][]webKey{"keys": keys})
 	return config, keySet, err
+}
+
+// curves are the algorithms of keys by the curve.
+var curves = map[string]struct {
+	name  string
+	curve elliptic.Curve
+}{
+	"P-256": {"ES256", elliptic.P256()}, "P-384": {"ES384", elliptic.P384()}, "P-521": {"ES512", elliptic.P521()},
 }
 
 // newWebKey encodes a public key. Its ID is the one that the kube-apiserver writes into tokens: the checksum of the key in DER.
@@ -110,15 +138,16 @@ func newWebKey(public crypto.PublicKey) (webKey, error) {
 	case *rsa.PublicKey:
 		k.Type, k.Algorithm, k.Modulus, k.Exponent = "RSA", "RS256", encode(p.N.Bytes()), encode(big.NewInt(int64(p.E)).Bytes())
 	case *ecdsa.PublicKey:
-		if p.Curve != elliptic.P256() {
-			return k, errors.New("encode public key: its curve is not P-256")
+		algorithm, ok := curves[p.Curve.Params().Name]
+		if !ok {
+			return k, fmt.Errorf("encode public key: the curve %s is not supported", p.Curve.Params().Name)
 		}
 		point, err := p.Bytes()
 		if err != nil {
 			return k, fmt.Errorf("encode public key: %w", err)
 		}
 		half := (len(point) - 1) / 2 // the first byte says that both coordinates follow
-		k.Type, k.Algorithm, k.Curve, k.X, k.Y = "EC", "ES256", "P-256", encode(point[1:1+half]), encode(point[1+half:])
+		k.Type, k.Algorithm, k.Curve, k.X, k.Y = "EC", algorithm.name, p.Curve.Params().Name, encode(point[1:1+half]), encode(point[1+half:])
 	default:
 		return k, fmt.Errorf("encode public key: %T is not supported", public)
 	}

@@ -19,17 +19,19 @@ import (
 	"k8s.io/client-go/rest"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/internal/stage/credentials"
 	"gardener.cloud/gardener/pkg/flow"
@@ -80,17 +82,26 @@ func Scheme(t *testing.T) *runtime.Scheme {
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, corev1beta1.AddToScheme, extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme,
 		druidv1alpha1.AddToScheme, gatewayv1.Install, apiregistrationv1.AddToScheme, securityv1alpha1.AddToScheme,
-		apiextensionsv1.AddToScheme,
+		apiextensionsv1.AddToScheme, operatorv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme, gardencorev1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// The fake of an API server would add these when they are first listed, while tasks that run meanwhile read the scheme.
-	snapshots := schema.GroupVersion{Group: "snapshot.storage.k8s.io", Version: "v1"}
-	for _, kind := range []string{"VolumeSnapshot", "VolumeSnapshotContent"} {
-		scheme.AddKnownTypeWithName(snapshots.WithKind(kind), &unstructured.Unstructured{})
-		scheme.AddKnownTypeWithName(snapshots.WithKind(kind+"List"), &unstructured.UnstructuredList{})
+	for group, kinds := range map[string][]string{
+		"snapshot.storage.k8s.io/v1":            {"VolumeSnapshot", "VolumeSnapshotContent"},
+		"groupsnapshot.storage.k8s.io/v1":       {"VolumeGroupSnapshot", "VolumeGroupSnapshotContent"},
+		"groupsnapshot.storage.k8s.io/v1beta2":  {"VolumeGroupSnapshot", "VolumeGroupSnapshotContent"},
+		"groupsnapshot.storage.k8s.io/v1beta1":  {"VolumeGroupSnapshot", "VolumeGroupSnapshotContent"},
+		"groupsnapshot.storage.k8s.io/v1alpha1": {"VolumeGroupSnapshot", "VolumeGroupSnapshotContent"},
+	} {
+		for _, kind := range kinds {
+			gvk := schema.FromAPIVersionAndKind(group, kind)
+			scheme.AddKnownTypeWithName(gvk, &unstructured.Unstructured{})
+			gvk.Kind += "List"
+			scheme.AddKnownTypeWithName(gvk, &unstructured.UnstructuredList{})
+		}
 	}
 	return scheme
 }
@@ -98,7 +109,7 @@ func Scheme(t *testing.T) *runtime.Scheme {
 // Generate generates all credentials of a set, and returns them.
 func Generate(t *testing.T, set *credentials.Set) credentials.Generated {
 	t.Helper()
-	for _, step := range []func(context.Context) error{set.Open, set.Etcd, set.Rest} {
+	for _, step := range []func(context.Context) error{set.Open, set.Runtime, set.Etcd, set.Rest} {
 		if err := step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -125,14 +136,14 @@ func RunTask(ctx context.Context, t *testing.T, tasks []flow.Task, id string) er
 // newCluster returns a cluster in which resources are reconciled when they are read.
 func newCluster(scheme *runtime.Scheme) client.WithWatch {
 	byName := func(object client.Object) []string { return []string{object.GetName()} }
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1beta1.Shoot{}).
-		WithIndex(&corev1beta1.Project{}, "spec.namespace", func(object client.Object) []string {
-			return []string{ptr.Deref(object.(*corev1beta1.Project).Spec.Namespace, "")} //nolint:forcetypeassert // the kind of the index
-		})
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(
+		&corev1beta1.Shoot{}, &operatorv1alpha1.Garden{}, &operatorv1alpha1.Extension{},
+	)
 	for _, kind := range []client.Object{
 		&corev1.Namespace{}, &corev1.Secret{}, &gatewayv1.Gateway{}, &appsv1.Deployment{}, &druidv1alpha1.Etcd{}, &resourcesv1alpha1.ManagedResource{},
 		&extensionsv1alpha1.DNSRecord{}, &extensionsv1alpha1.Infrastructure{}, &extensionsv1alpha1.ControlPlane{}, &extensionsv1alpha1.Network{},
 		&extensionsv1alpha1.OperatingSystemConfig{}, &extensionsv1alpha1.Worker{}, &extensionsv1alpha1.Extension{},
+		&extensionsv1alpha1.BackupBucket{}, &extensionsv1alpha1.BackupEntry{},
 	} {
 		builder = builder.WithIndex(kind, "metadata.name", byName)
 	}
@@ -201,6 +212,7 @@ func reconcile(object runtime.Object) {
 		o.Status.Conditions = []corev1beta1.Condition{
 			{Type: resourcesv1alpha1.ResourcesApplied, Status: corev1beta1.ConditionTrue},
 			{Type: resourcesv1alpha1.ResourcesHealthy, Status: corev1beta1.ConditionTrue},
+			{Type: resourcesv1alpha1.ResourcesProgressing, Status: corev1beta1.ConditionFalse},
 		}
 	}
 }

@@ -168,6 +168,21 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
+func TestConfiguresAnonymous(t *testing.T) {
+	for text, want := range map[string]bool{
+		"kind: AuthenticationConfiguration":        false,
+		"anonymous: null":                          false,
+		"anonymous: {enabled: false}":              true,
+		"anonymous: {}":                            true,
+		"jwt: [{issuer: {url: https://a.b.test}}]": false,
+		"anonymous: [":                             false,
+	} {
+		if got := ConfiguresAnonymous(text); got != want {
+			t.Errorf("ConfiguresAnonymous(%q) = %v, want %v", text, got, want)
+		}
+	}
+}
+
 func TestAuthorization(t *testing.T) {
 	const head = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n"
 	webhook := func(name, more string) string {
@@ -178,11 +193,12 @@ func TestAuthorization(t *testing.T) {
 		errs []string
 	}{
 		"usual":                 {head + webhook("a", "") + webhook("b", ", matchConditions: [{expression: request.user == 'x'}]"), nil},
-		"path is overwritten":   {head + webhook("a", ", connectionInfo: {type: KubeConfigFile, kubeConfigFile: /srv/x}"), nil},
+		"path":                  {head + webhook("a", ", connectionInfo: {type: KubeConfigFile, kubeConfigFile: /srv/x}"), []string{"FieldValueForbidden authorizers[0].webhook.connectionInfo"}},
+		"in the cluster":        {head + webhook("a", ", connectionInfo: {type: InClusterConfig}"), []string{"FieldValueForbidden authorizers[0].webhook.connectionInfo"}},
 		"another type":          {head + "- {type: RBAC, name: a}", []string{"FieldValueNotSupported authorizers[0].type"}},
 		"all allowed":           {head + "- {type: AlwaysAllow, name: a}", []string{"FieldValueNotSupported authorizers[0].type"}},
 		"without a kubeconfig":  {head + webhook("c", ""), []string{"FieldValueInvalid authorizers[0].name"}},
-		"name of ours":          {head + webhook("node-agents", ""), []string{"FieldValueInvalid authorizers[0].name"}},
+		"name of ours":          {head + webhook("node-agent-authorizer", ""), []string{"FieldValueInvalid authorizers[0].name"}},
 		"name twice":            {head + webhook("a", "") + webhook("a", ""), []string{"FieldValueDuplicate authorizers[1].name"}},
 		"no name":               {head + webhook("''", ""), []string{"FieldValueRequired authorizers[0].name"}},
 		"name with a path":      {head + webhook("../a", ""), []string{"FieldValueInvalid authorizers[0].name", "FieldValueInvalid authorizers[0].name"}},
@@ -192,7 +208,7 @@ func TestAuthorization(t *testing.T) {
 		"condition that is bad": {head + webhook("a", ", matchConditions: [{expression: 'request.'}]"), []string{"FieldValueInvalid authorizers[0].matchConditions[0].expression"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			validationtest.Expect(t, Authorization(tc.text, []string{"a", "b", "node-agents"}, []string{"node-agents"}), tc.errs...)
+			validationtest.Expect(t, Authorization(tc.text, []string{"a", "b", "node-agent-authorizer"}), tc.errs...)
 		})
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/audit"
 	authenticationcel "k8s.io/apiserver/pkg/authentication/cel"
 	authorizationcel "k8s.io/apiserver/pkg/authorization/cel"
+	"sigs.k8s.io/yaml"
 
 	"gardener.cloud/gardener/internal/validation/destination"
 )
@@ -83,26 +84,47 @@ func Authentication(text string, kubernetes *version.Version, issuers []string) 
 	return errs
 }
 
+// ConfiguresAnonymous reports whether a valid AuthenticationConfiguration says who may make requests without credentials. A kube-apiserver
+// takes that from one place only.
+func ConfiguresAnonymous(text string) bool {
+	config := struct {
+		Anonymous *struct{} `json:"anonymous"`
+	}{}
+	return yaml.Unmarshal([]byte(text), &config) == nil && config.Anonymous != nil
+}
+
+// Names of the authorizers that every shoot may have. Those of users have other names.
+const (
+	AuthorizerNode       = "node"
+	AuthorizerRBAC       = "rbac"
+	AuthorizerNodeAgents = "node-agent-authorizer"
+)
+
+var reservedAuthorizers = []string{AuthorizerNode, AuthorizerRBAC, AuthorizerNodeAgents}
+
 // Authorization checks the AuthorizationConfiguration of apiserver.config.k8s.io. All authorizers have to be webhooks, with the names of those
-// for which there are kubeconfigs; reserved are names of others that the kube-apiserver has. How they are reached is not looked at, as the
-// caller has to say that: by these kubeconfigs.
-func Authorization(text string, kubeconfigs, reserved []string) field.ErrorList {
+// for which there are kubeconfigs. These kubeconfigs say how they are reached, not the configuration.
+func Authorization(text string, kubeconfigs []string) field.ErrorList {
 	config := &apiserver.AuthorizationConfiguration{}
 	if errs := decodeFile(decoder(), text, config, kinds("AuthorizationConfiguration", []string{"v1", "v1beta1", "v1alpha1"})...); len(errs) > 0 {
 		return errs
 	}
-	for _, authorizer := range config.Authorizers {
+	var errs field.ErrorList
+	for i, authorizer := range config.Authorizers {
 		if authorizer.Webhook != nil {
+			if authorizer.Webhook.ConnectionInfo != (apiserver.WebhookConnectionInfo{}) {
+				errs = append(errs, field.Forbidden(field.NewPath("authorizers").Index(i).Child("webhook", "connectionInfo"), "must not be set, as the Shoot names a kubeconfig"))
+			}
 			authorizer.Webhook.ConnectionInfo = apiserver.WebhookConnectionInfo{Type: apiserver.AuthorizationWebhookConnectionInfoTypeInCluster}
 		}
 	}
 	webhook := sets.New(string(apiserver.TypeWebhook))
-	errs := apiservervalidation.ValidateAuthorizationConfiguration(conditions(), nil, config, webhook, webhook)
+	errs = append(errs, apiservervalidation.ValidateAuthorizationConfiguration(conditions(), nil, config, webhook, webhook)...)
 	for i, authorizer := range config.Authorizers {
 		path := field.NewPath("authorizers").Index(i).Child("name")
 		switch {
 		case authorizer.Name == "": // has an error already
-		case slices.Contains(reserved, authorizer.Name):
+		case slices.Contains(reservedAuthorizers, authorizer.Name):
 			errs = append(errs, field.Invalid(path, authorizer.Name, "is the name of another authorizer"))
 		case !slices.Contains(kubeconfigs, authorizer.Name):
 			errs = append(errs, field.Invalid(path, authorizer.Name, "has no kubeconfig in the Shoot"))

@@ -23,6 +23,7 @@ import (
 	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
 	schedulerconfigv1alpha1 "gardener.cloud/gardener/api/config/scheduler/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/validation/config"
 )
 
@@ -113,8 +114,8 @@ func TestProviderLocal(t *testing.T) {
 	c := &providerlocalconfigv1alpha1.ProviderLocalConfiguration{Namespace: "extension-provider-local", DNS: providerlocalconfigv1alpha1.DNSConfiguration{Zones: []string{"local.example."}}}
 	check(t, c, providerlocalconfigv1alpha1.SetDefaults, config.ValidateProviderLocal, func(c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) {
 		c.Namespace, c.DNS.Port, c.DNS.Zones, c.Backup.Directory, c.Backup.HostPath = "", 70000, []string{"*.example"}, "backups", ""
-		c.Server.Metrics.Port = -1
-	}, "server.metrics.port", "namespace", "dns.port", "dns.zones[0]", "backup.directory", "backup.hostPath")
+		c.Server.Metrics.Port, c.ExtensionClasses = -1, []extensionsv1alpha1.ExtensionClass{"garden", "virtual"}
+	}, "server.metrics.port", "namespace", "extensionClasses[1]", "dns.port", "dns.zones[0]", "backup.directory", "backup.hostPath")
 }
 
 func TestNodeAgent(t *testing.T) {

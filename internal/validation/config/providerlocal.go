@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	providerlocalconfigv1alpha1 "gardener.cloud/gardener/api/config/providerlocal/v1alpha1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 )
 
 // ValidateProviderLocal checks the configuration of provider-local.
@@ -26,6 +27,14 @@ func ValidateProviderLocal(config *providerlocalconfigv1alpha1.ProviderLocalConf
 		errs = append(errs, port(s.Port, server.Child("metrics"))...)
 	}
 	errs = append(errs, required(config.Namespace, field.NewPath("namespace"))...)
+	classes := field.NewPath("extensionClasses")
+	if len(config.ExtensionClasses) == 0 {
+		errs = append(errs, field.Required(classes, "at least one class"))
+	}
+	for i, class := range config.ExtensionClasses {
+		errs = append(errs, supported(class, classes.Index(i), extensionsv1alpha1.ExtensionClassShoot, extensionsv1alpha1.ExtensionClassSeed,
+			extensionsv1alpha1.ExtensionClassGarden)...)
+	}
 	dns := field.NewPath("dns")
 	errs = append(errs, port(config.DNS.Port, dns)...)
 	if len(config.DNS.Zones) == 0 {

@@ -46,12 +46,15 @@ func Host(host string) string {
 }
 
 // URL checks the host of a URL. What is no URL with a host has no error here. Errors have no values, as the URL may be of a kubeconfig.
-func URL(raw string, path *field.Path) field.ErrorList {
+func URL(raw string, path *field.Path) field.ErrorList { return URLOf(raw, path, Host) }
+
+// URLOf is URL with another function than Host, which returns why a host is blocked, or "".
+func URLOf(raw string, path *field.Path, blocked func(host string) string) field.ErrorList {
 	parsed, err := url.Parse(raw)
 	if err != nil || parsed.Hostname() == "" {
 		return nil
 	}
-	if reason := Host(parsed.Hostname()); reason != "" {
+	if reason := blocked(parsed.Hostname()); reason != "" {
 		return field.ErrorList{field.Forbidden(path, "the host "+reason)}
 	}
 	return nil

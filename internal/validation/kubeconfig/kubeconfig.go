@@ -35,13 +35,18 @@ var (
 
 // Validate checks a kubeconfig of which nothing is known but that somebody may read it. Paths of errors begin with path, which may be nil.
 func Validate(data []byte, path *field.Path) field.ErrorList {
-	_, errs := parse(data, path)
+	_, errs := parse(data, path, destination.Host)
 	return errs
 }
 
 // Client returns the kubeconfig for a client of one server: the cluster and the user of the current context.
 func Client(data []byte, path *field.Path) ([]byte, field.ErrorList) {
-	config, errs := parse(data, path)
+	return ClientOf(data, path, destination.Host)
+}
+
+// ClientOf is Client for a process that must not connect to other hosts than control planes: blocked returns why not to one, or "".
+func ClientOf(data []byte, path *field.Path, blocked func(host string) string) ([]byte, field.ErrorList) {
+	config, errs := parse(data, path, blocked)
 	if len(errs) > 0 {
 		return nil, errs
 	}
@@ -59,7 +64,7 @@ func Client(data []byte, path *field.Path) ([]byte, field.ErrorList) {
 // Credentials returns the kubeconfig for clients that know their servers from elsewhere, as those of admission webhooks do: users are named
 // for the servers that they are for, such as "*.example.com", and the user of the current context, if there is one, is for all others.
 func Credentials(data []byte, path *field.Path) ([]byte, field.ErrorList) {
-	config, errs := parse(data, path)
+	config, errs := parse(data, path, destination.Host)
 	if len(errs) > 0 {
 		return nil, errs
 	}
@@ -71,8 +76,27 @@ func Credentials(data []byte, path *field.Path) ([]byte, field.ErrorList) {
 	return write(config, path)
 }
 
-// parse returns the allowed fields of a kubeconfig, in all its clusters, users and contexts.
-func parse(data []byte, path *field.Path) (*clientcmdv1.Config, field.ErrorList) {
+// SelfContained checks a kubeconfig of which not even that is known whether a process of Gardener reads it: it neither runs programs, nor reads
+// files, nor impersonates, and has no fields that cannot be judged. Servers and proxies may be any.
+func SelfContained(data []byte, path *field.Path) field.ErrorList {
+	config, errs := decode(data, path)
+	if config == nil {
+		return errs
+	}
+	for i, named := range config.Clusters {
+		if named.Cluster.CertificateAuthority != "" {
+			errs = append(errs, field.Forbidden(path.Child("clusters").Index(i).Child("cluster", "certificate-authority"), "is not allowed; use certificate-authority-data"))
+		}
+	}
+	for i, named := range config.AuthInfos {
+		_, more := allowed(named.AuthInfo, userFields, path.Child("users").Index(i).Child("user"))
+		errs = append(errs, more...)
+	}
+	return errs
+}
+
+// decode returns all of a kubeconfig. It is nil if it is no kubeconfig at all.
+func decode(data []byte, path *field.Path) (*clientcmdv1.Config, field.ErrorList) {
 	// Strict all the way: what we read and what another parser reads must be the same.
 	asJSON, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
@@ -87,6 +111,15 @@ func parse(data []byte, path *field.Path) (*clientcmdv1.Config, field.ErrorList)
 	for _, err := range unknown {
 		errs = append(errs, field.Forbidden(orRoot(path), err.Error())) // it has the path of the field, and no value
 	}
+	return given, errs
+}
+
+// parse returns the allowed fields of a kubeconfig, in all its clusters, users and contexts.
+func parse(data []byte, path *field.Path, blocked func(host string) string) (*clientcmdv1.Config, field.ErrorList) {
+	given, errs := decode(data, path)
+	if given == nil {
+		return nil, errs
+	}
 	if given.Kind != "" && given.Kind != "Config" {
 		errs = append(errs, field.Forbidden(path.Child("kind"), "must be Config"))
 	}
@@ -99,7 +132,7 @@ func parse(data []byte, path *field.Path) (*clientcmdv1.Config, field.ErrorList)
 		path := path.Child("clusters").Index(i)
 		errs = append(errs, once(names, "cluster/"+named.Name, path)...)
 		cluster, more := allowed(named.Cluster, clusterFields, path.Child("cluster"))
-		errs = append(append(errs, more...), validateCluster(&cluster, path.Child("cluster"))...)
+		errs = append(append(errs, more...), validateCluster(&cluster, path.Child("cluster"), blocked)...)
 		kept.Clusters = append(kept.Clusters, clientcmdv1.NamedCluster{Name: named.Name, Cluster: cluster})
 	}
 	for i, named := range given.AuthInfos {
@@ -155,8 +188,8 @@ func allowed[T any](given T, names []string, path *field.Path) (kept T, errs fie
 	return kept, errs
 }
 
-func validateCluster(cluster *clientcmdv1.Cluster, path *field.Path) field.ErrorList {
-	errs := validateServer(cluster.Server, path.Child("server"))
+func validateCluster(cluster *clientcmdv1.Cluster, path *field.Path, blocked func(host string) string) field.ErrorList {
+	errs := validateServer(cluster.Server, path.Child("server"), blocked)
 	if data := cluster.CertificateAuthorityData; len(data) > 0 {
 		path := path.Child("certificate-authority-data")
 		if _, err := cert.ParseCertsPEM(data); err != nil {
@@ -169,7 +202,7 @@ func validateCluster(cluster *clientcmdv1.Cluster, path *field.Path) field.Error
 	return errs
 }
 
-func validateServer(server string, path *field.Path) field.ErrorList {
+func validateServer(server string, path *field.Path, blocked func(host string) string) field.ErrorList {
 	if server == "" {
 		return field.ErrorList{field.Required(path, "must be set")}
 	}
@@ -182,7 +215,7 @@ func validateServer(server string, path *field.Path) field.ErrorList {
 	case parsed.User != nil || parsed.RawQuery != "" || parsed.ForceQuery || parsed.Fragment != "":
 		return field.ErrorList{field.Forbidden(path, "must be a URL with neither user, query nor fragment")}
 	}
-	return destination.URL(server, path)
+	return destination.URLOf(server, path, blocked)
 }
 
 // validateUser refuses what makes a client fail when it starts.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/Masterminds/semver/v3"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -85,6 +84,21 @@ func ValidateGardenUpdate(garden, old *operatorv1alpha1.Garden) field.ErrorList 
 	runtime, oldRuntime, path := &garden.Spec.RuntimeCluster, &old.Spec.RuntimeCluster, specPath.Child("runtimeCluster")
 	errs = append(errs, immutable(runtime.Networking.IPFamilies, oldRuntime.Networking.IPFamilies, path.Child("networking", "ipFamilies"))...)
 
+	if oldDomains := oldRuntime.Ingress.Domains; len(oldDomains) > 0 && len(runtime.Ingress.Domains) > 0 {
+		// Names of components are below the first domain. Others are for Ingresses only.
+		errs = append(errs, immutable(runtime.Ingress.Domains[0].Name, oldDomains[0].Name, path.Child("ingress", "domains").Index(0).Child("name"))...)
+	}
+	for _, networks := range []struct {
+		name     string
+		new, old []string
+	}{
+		{"nodes", runtime.Networking.Nodes, oldRuntime.Networking.Nodes},
+		{"pods", runtime.Networking.Pods, oldRuntime.Networking.Pods},
+		{"services", runtime.Networking.Services, oldRuntime.Networking.Services},
+	} {
+		errs = append(errs, appendOnly(networks.new, networks.old, path.Child("networking", networks.name))...)
+	}
+
 	virtual, oldVirtual, path := &garden.Spec.VirtualCluster, &old.Spec.VirtualCluster, specPath.Child("virtualCluster")
 	errs = append(errs, immutable(virtual.DNS.Domains, oldVirtual.DNS.Domains, path.Child("dns", "domains"))...)
 	errs = append(errs, immutable(virtual.Gardener.ClusterIdentity, oldVirtual.Gardener.ClusterIdentity, path.Child("gardener", "clusterIdentity"))...)
@@ -93,12 +107,41 @@ func ValidateGardenUpdate(garden, old *operatorv1alpha1.Garden) field.ErrorList 
 	}
 	errs = append(errs, backupUpdate(virtual.ETCD, oldVirtual.ETCD, path.Child("etcd", "main", "backup"))...)
 	errs = append(errs, versionUpdate(virtual.Kubernetes.Version, oldVirtual.Kubernetes.Version, path.Child("kubernetes", "version"))...)
-	services, oldServices := virtual.Networking.Services, oldVirtual.Networking.Services
-	if len(services) < len(oldServices) || !slices.Equal(services[:len(oldServices)], oldServices) {
-		errs = append(errs, field.Forbidden(path.Child("networking", "services"), "a network can only be added at the end"))
-	}
+	errs = append(errs, appendOnly(virtual.Networking.Services, oldVirtual.Networking.Services, path.Child("networking", "services"))...)
+	errs = append(errs, discoveryUpdate(garden, old, path.Child("gardener", "gardenerDiscoveryServer"))...)
 	errs = append(errs, encryptionUpdate(garden, old, path)...)
 	return append(errs, validateSpec(garden)...)
+}
+
+// appendOnly refuses changes and removals of networks: pods and Services have addresses in them.
+func appendOnly(networks, old []string, path *field.Path) field.ErrorList {
+	if len(networks) < len(old) || !slices.Equal(networks[:len(old)], old) {
+		return field.ErrorList{field.Forbidden(path, "a network can only be added at the end")}
+	}
+	return nil
+}
+
+// discoveryUpdate keeps the issuer of tokens, which third parties trust: the host of gardener-discovery-server is part of it.
+func discoveryUpdate(garden, old *operatorv1alpha1.Garden, path *field.Path) field.ErrorList {
+	config, oldConfig := garden.Spec.VirtualCluster.Gardener.GardenerDiscoveryServer, old.Spec.VirtualCluster.Gardener.GardenerDiscoveryServer
+	switch {
+	case oldConfig == nil:
+		return nil
+	case config == nil:
+		return field.ErrorList{field.Forbidden(path, "cannot be removed: third parties trust tokens by what it publishes")}
+	}
+	return immutable(discoveryHost(garden), discoveryHost(old), path.Child("domain", "name"))
+}
+
+// discoveryHost is the host of gardener-discovery-server. The DNS provider of its record may change.
+func discoveryHost(garden *operatorv1alpha1.Garden) string {
+	if domain := garden.Spec.VirtualCluster.Gardener.GardenerDiscoveryServer.Domain; domain != nil {
+		return domain.Name
+	}
+	if domains := garden.Spec.RuntimeCluster.Ingress.Domains; len(domains) > 0 {
+		return "discovery." + domains[0].Name
+	}
+	return ""
 }
 
 func runtimeCluster(garden *operatorv1alpha1.Garden, providers sets.Set[string], path *field.Path) field.ErrorList {
@@ -252,43 +295,6 @@ func versionUpdate(version, oldVersion string, path *field.Path) field.ErrorList
 		return field.ErrorList{field.Forbidden(path, "cannot go back from "+oldVersion)}
 	case parsed.Major() != old.Major() || parsed.Minor() > old.Minor()+1:
 		return field.ErrorList{field.Forbidden(path, "cannot skip a minor version from "+oldVersion)}
-	}
-	return nil
-}
-
-// encryptionUpdate refuses a change of the encryption configuration while the encryption key is being rotated or the last change is not
-// finished: objects are rewritten in both cases, and it must be clear with which key.
-func encryptionUpdate(garden, old *operatorv1alpha1.Garden, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	apiServer, oldAPIServer := kubeEncryption(garden), kubeEncryption(old)
-	gardener, oldGardener := gardenerEncryption(garden), gardenerEncryption(old)
-	for _, config := range []struct {
-		new, old *corev1beta1.EncryptionConfig
-		path     *field.Path
-	}{
-		{apiServer, oldAPIServer, path.Child("kubernetes", "kubeAPIServer", "encryptionConfig")},
-		{gardener, oldGardener, path.Child("gardener", "gardenerAPIServer", "encryptionConfig")},
-	} {
-		if apiequality.Semantic.DeepEqual(config.new, config.old) {
-			continue
-		}
-		if phase := phases(garden)["etcd-encryption-key"]; phase != "" && phase != corev1beta1.RotationCompleted {
-			errs = append(errs, field.Forbidden(config.path, fmt.Sprintf("cannot be changed while the encryption key is being rotated (%s)", phase)))
-		}
-	}
-	return errs
-}
-
-func kubeEncryption(garden *operatorv1alpha1.Garden) *corev1beta1.EncryptionConfig {
-	if config := garden.Spec.VirtualCluster.Kubernetes.KubeAPIServer; config != nil {
-		return config.EncryptionConfig
-	}
-	return nil
-}
-
-func gardenerEncryption(garden *operatorv1alpha1.Garden) *corev1beta1.EncryptionConfig {
-	if config := garden.Spec.VirtualCluster.Gardener.GardenerAPIServer; config != nil {
-		return config.EncryptionConfig
 	}
 	return nil
 }

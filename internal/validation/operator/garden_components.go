@@ -80,6 +80,9 @@ func kubeAPIServer(config *operatorv1alpha1.KubeAPIServerConfig, path *field.Pat
 		if sni.SecretName != nil {
 			errs = append(errs, required(*sni.SecretName, path.Child("secretName"))...)
 		}
+		if len(sni.DomainPatterns) == 0 {
+			errs = append(errs, field.Required(path.Child("domainPatterns"), "must have at least one pattern"))
+		}
 		for i, pattern := range sni.DomainPatterns {
 			if pattern == "" || strings.ContainsAny(pattern, " \t\n,") {
 				errs = append(errs, field.Invalid(path.Child("domainPatterns").Index(i), pattern, "must be a domain, or one that starts with *."))
@@ -153,7 +156,12 @@ func gardener(virtual *operatorv1alpha1.VirtualCluster, providers sets.Set[strin
 		}
 	}
 	if config.GardenerDashboard != nil {
-		errs = append(errs, dashboard(config.GardenerDashboard, providers, path.Child("gardenerDashboard"))...)
+		path := path.Child("gardenerDashboard")
+		errs = append(errs, dashboard(config.GardenerDashboard, providers, path)...)
+		apiServer := virtual.Kubernetes.KubeAPIServer
+		if config.GardenerDashboard.OIDCConfig != nil && (apiServer == nil || apiServer.StructuredAuthentication == nil) {
+			errs = append(errs, field.Invalid(path.Child("oidcConfig"), "", "needs spec.virtualCluster.kubernetes.kubeAPIServer.structuredAuthentication: kube-apiserver would refuse the tokens"))
+		}
 	}
 	if discovery := config.GardenerDiscoveryServer; discovery != nil {
 		errs = append(errs, domain(discovery.Domain, providers, path.Child("gardenerDiscoveryServer", "domain"))...)

@@ -77,11 +77,14 @@ func first(a, b *string) *string {
 	return b
 }
 
-// backupUpdate refuses another bucket for backups, as nothing copies the backups from the old one.
+// backupUpdate refuses to have no backups any more, or another bucket for them, as nothing copies the backups from the old one.
 func backupUpdate(etcd, oldETCD *operatorv1alpha1.ETCD, path *field.Path) field.ErrorList {
 	backup, old := backupOf(etcd), backupOf(oldETCD)
-	if backup == nil || old == nil {
+	switch {
+	case old == nil:
 		return nil
+	case backup == nil:
+		return field.ErrorList{field.Forbidden(path, "cannot be removed: etcd could not be restored any more")}
 	}
 	errs := immutable(backup.Provider, old.Provider, path.Child("provider"))
 	errs = append(errs, immutable(backup.BucketName, old.BucketName, path.Child("bucketName"))...)

@@ -13,18 +13,21 @@ import (
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 )
 
+// encryptionKey is the credential with which API servers encrypt data at rest.
+const encryptionKey = "etcd-encryption-key"
+
 // rotations are the operations that start or complete a rotation, with their credentials.
 var rotations = map[string][]string{
 	constants.OperationRotateCAStart:                     {"ca"},
 	constants.OperationRotateCAComplete:                  {"ca"},
 	constants.OperationRotateServiceAccountKeyStart:      {"serviceaccount-key"},
 	constants.OperationRotateServiceAccountKeyComplete:   {"serviceaccount-key"},
-	constants.OperationRotateETCDEncryptionKey:           {"etcd-encryption-key"},
-	constants.OperationRotateETCDEncryptionKeyStart:      {"etcd-encryption-key"},
-	constants.OperationRotateETCDEncryptionKeyComplete:   {"etcd-encryption-key"},
+	constants.OperationRotateETCDEncryptionKey:           {encryptionKey},
+	constants.OperationRotateETCDEncryptionKeyStart:      {encryptionKey},
+	constants.OperationRotateETCDEncryptionKeyComplete:   {encryptionKey},
 	constants.OperationRotateWorkloadIdentityKeyStart:    {"workload-identity-key"},
 	constants.OperationRotateWorkloadIdentityKeyComplete: {"workload-identity-key"},
-	constants.OperationRotateCredentialsStart:            {"ca", "serviceaccount-key", "etcd-encryption-key", "workload-identity-key"},
+	constants.OperationRotateCredentialsStart:            {"ca", "serviceaccount-key", encryptionKey, "workload-identity-key"},
 	constants.OperationRotateCredentialsComplete:         {"ca", "serviceaccount-key", "workload-identity-key"},
 	constants.OperationRotateObservabilityCredentials:    nil,
 	constants.GardenerOperationReconcile:                 nil,
@@ -61,10 +64,17 @@ func operation(garden *operatorv1alpha1.Garden) field.ErrorList {
 				errs = append(errs, field.Forbidden(path, operation+" is not possible while the Garden is being deleted"))
 			case phase[name] != "" && phase[name] != corev1beta1.RotationCompleted:
 				errs = append(errs, field.Forbidden(path, fmt.Sprintf("%s must wait until the rotation of %s is completed; it is %q", operation, name, phase[name])))
+			case name == encryptionKey && encryptionChanges(garden):
+				errs = append(errs, field.Forbidden(path, operation+" must wait until the encryption configuration is changed"))
 			}
 		}
 	}
 	return errs
+}
+
+// startsRotation reports whether an operation starts the rotation of a credential.
+func startsRotation(operation, name string) bool {
+	return slices.Contains(rotations[operation], name) && !strings.HasSuffix(operation, "-complete")
 }
 
 // phases returns the phase of each rotation. Credentials that are missing were never rotated.
@@ -81,7 +91,7 @@ func phases(garden *operatorv1alpha1.Garden) map[string]corev1beta1.CredentialsR
 		out["serviceaccount-key"] = r.Phase
 	}
 	if r := rotation.ETCDEncryptionKey; r != nil {
-		out["etcd-encryption-key"] = r.Phase
+		out[encryptionKey] = r.Phase
 	}
 	if r := rotation.WorkloadIdentityKey; r != nil {
 		out["workload-identity-key"] = r.Phase

@@ -172,6 +172,16 @@ func TestGarden(t *testing.T) {
 			"required spec.virtualCluster.gardener.gardenerControllerManager.defaultProjectQuotas[0].config.spec.hard",
 			"required spec.virtualCluster.gardener.gardenerDashboard.gitHub.secretRef.name", "required spec.virtualCluster.gardener.gardenerDashboard.terminal.container.image",
 		}},
+		"sni without a pattern": {change: func(g *garden) {
+			g.Spec.VirtualCluster.Kubernetes.KubeAPIServer = &operatorv1alpha1.KubeAPIServerConfig{SNI: &operatorv1alpha1.SNI{SecretName: new("tls")}}
+		}, want: []string{"required spec.virtualCluster.kubernetes.kubeAPIServer.sni.domainPatterns"}},
+		"OIDC of the dashboard without structured authentication": {change: oidc, want: []string{"invalid spec.virtualCluster.gardener.gardenerDashboard.oidcConfig"}},
+		"OIDC of the dashboard": {change: func(g *garden) {
+			oidc(g)
+			g.Spec.VirtualCluster.Kubernetes.KubeAPIServer = &operatorv1alpha1.KubeAPIServerConfig{KubeAPIServerConfig: corev1beta1.KubeAPIServerConfig{
+				StructuredAuthentication: &corev1beta1.StructuredAuthentication{ConfigMapName: "authentication"},
+			}}
+		}},
 		"a time window of one minute":  {change: window("220000+0100", "220100+0100"), want: []string{"invalid spec.virtualCluster.maintenance.timeWindow"}},
 		"a time window of seven hours": {change: window("220000+0100", "050000+0100"), want: []string{"invalid spec.virtualCluster.maintenance.timeWindow"}},
 		"a time window over midnight":  {change: window("233000+0000", "003000+0000")},
@@ -184,6 +194,10 @@ func TestGarden(t *testing.T) {
 			}
 		})
 	}
+}
+
+func oidc(g *garden) {
+	g.Spec.VirtualCluster.Gardener.GardenerDashboard.OIDCConfig = &operatorv1alpha1.DashboardOIDC{SecretRef: corev1.LocalObjectReference{Name: "oidc"}}
 }
 
 func window(begin, end string) func(*garden) {
@@ -210,6 +224,43 @@ func TestGardenUpdate(t *testing.T) {
 			"invalid spec.runtimeCluster.networking.ipFamilies", "invalid spec.virtualCluster.dns.domains", "invalid spec.virtualCluster.etcd.main.backup.region",
 			"invalid spec.virtualCluster.gardener.clusterIdentity",
 		}},
+		"a second network of each kind in the runtime cluster": {change: func(g *garden) {
+			n := &g.Spec.RuntimeCluster.Networking
+			n.Nodes, n.Pods, n.Services = append(n.Nodes, "172.19.0.0/24"), append(n.Pods, "10.3.0.0/16"), append(n.Services, "10.4.0.0/16")
+		}},
+		"other networks in the runtime cluster": {change: func(g *garden) {
+			n := &g.Spec.RuntimeCluster.Networking
+			n.Nodes, n.Pods, n.Services = nil, []string{"10.3.0.0/16", "10.1.0.0/16"}, []string{"10.4.0.0/16"}
+		}, want: []string{
+			"forbidden spec.runtimeCluster.networking.nodes", "forbidden spec.runtimeCluster.networking.pods", "forbidden spec.runtimeCluster.networking.services",
+		}},
+		"a second ingress domain": {change: func(g *garden) {
+			g.Spec.RuntimeCluster.Ingress.Domains = append(g.Spec.RuntimeCluster.Ingress.Domains, operatorv1alpha1.DNSDomain{Name: "second.example.com"})
+		}},
+		"another provider of the first ingress domain": {change: func(g *garden) { g.Spec.RuntimeCluster.Ingress.Domains[0].Provider = nil }},
+		"another first ingress domain": {
+			change: func(g *garden) { g.Spec.RuntimeCluster.Ingress.Domains[0].Name = "other.example.com" },
+			want:   []string{"invalid spec.runtimeCluster.ingress.domains[0].name"},
+		},
+		"gardener-discovery-server is added": {change: discovery(new("d.example.com"))},
+		"gardener-discovery-server is removed": {
+			before: discovery(nil), change: onVirtual(func(v *virtual) { v.Gardener.GardenerDiscoveryServer = nil }),
+			want: []string{"forbidden spec.virtualCluster.gardener.gardenerDiscoveryServer"},
+		},
+		"another domain of gardener-discovery-server": {
+			before: discovery(new("d.example.com")), change: discovery(new("e.example.com")),
+			want: []string{"invalid spec.virtualCluster.gardener.gardenerDiscoveryServer.domain.name"},
+		},
+		"the default domain of gardener-discovery-server is replaced": {
+			before: discovery(nil), change: discovery(new("d.example.com")), want: []string{"invalid spec.virtualCluster.gardener.gardenerDiscoveryServer.domain.name"},
+		},
+		"the default domain of gardener-discovery-server is spelt out": {before: discovery(nil), change: discovery(new("discovery.ingress.example.com"))},
+		"backups are removed": {
+			change: onVirtual(func(v *virtual) { v.ETCD.Main.Backup = nil }), want: []string{"forbidden spec.virtualCluster.etcd.main.backup"},
+		},
+		"backups are added": {before: onVirtual(func(v *virtual) { v.ETCD.Main.Backup = nil }), change: onVirtual(func(v *virtual) {
+			v.ETCD.Main.Backup = &operatorv1alpha1.Backup{Provider: "local", SecretRef: corev1.LocalObjectReference{Name: "backup"}}
+		})},
 		"high availability is disabled": {
 			before: onVirtual(func(v *virtual) {
 				v.ControlPlane = &operatorv1alpha1.ControlPlane{HighAvailability: &operatorv1alpha1.HighAvailability{}}
@@ -232,12 +283,46 @@ func TestGardenUpdate(t *testing.T) {
 				v.Gardener.GardenerAPIServer.EncryptionConfig = &corev1beta1.EncryptionConfig{Resources: []string{"shoots.core.gardener.cloud"}}
 			}),
 		},
-		"start while in progress":    {before: phase(corev1beta1.RotationPreparing), change: withOperation("rotate-etcd-encryption-key-start"), want: []string{"forbidden metadata.annotations[gardener.cloud/operation]"}},
-		"start after completion":     {before: phase(corev1beta1.RotationCompleted), change: withOperation("rotate-etcd-encryption-key-start;reconcile")},
-		"complete after preparation": {before: phase(corev1beta1.RotationPrepared), change: withOperation("rotate-etcd-encryption-key-complete")},
-		"complete without start":     {change: withOperation("rotate-ca-complete"), want: []string{"forbidden metadata.annotations[gardener.cloud/operation]"}},
-		"an unknown operation":       {change: withOperation("dance"), want: []string{"unsupported metadata.annotations[gardener.cloud/operation]"}},
-		"the same credentials twice": {change: withOperation("rotate-ca-start;rotate-credentials-start"), want: []string{"invalid metadata.annotations[gardener.cloud/operation]"}},
+		"the provider of gardener-apiserver, which is that of kube-apiserver, is spelt out": {
+			before: onVirtual(func(v *virtual) {
+				v.Kubernetes.KubeAPIServer = &operatorv1alpha1.KubeAPIServerConfig{KubeAPIServerConfig: corev1beta1.KubeAPIServerConfig{EncryptionConfig: provider("secretbox")}}
+				v.Gardener.GardenerAPIServer.EncryptionConfig = nil
+			}),
+			change: onVirtual(func(v *virtual) { v.Gardener.GardenerAPIServer.EncryptionConfig = provider("secretbox") }),
+		},
+		"encryption after the last change": {before: encryptedAtRest("shoots.core.gardener.cloud"), change: onVirtual(func(v *virtual) {
+			v.Gardener.GardenerAPIServer.EncryptionConfig = &corev1beta1.EncryptionConfig{Resources: []string{"projects.core.gardener.cloud", "shoots.core.gardener.cloud"}}
+		})},
+		"encryption before the last change is finished": {before: encryptedAtRest(), change: onVirtual(func(v *virtual) {
+			v.Gardener.GardenerAPIServer.EncryptionConfig = nil
+		}), want: []string{"forbidden spec.virtualCluster.gardener.gardenerAPIServer.encryptionConfig.resources"}},
+		"encryption of kube-apiserver before the last change of gardener-apiserver is finished": {before: encryptedAtRest(), change: onVirtual(func(v *virtual) {
+			v.Kubernetes.KubeAPIServer = &operatorv1alpha1.KubeAPIServerConfig{KubeAPIServerConfig: corev1beta1.KubeAPIServerConfig{
+				EncryptionConfig: &corev1beta1.EncryptionConfig{Resources: []string{"configmaps"}},
+			}}
+		}), want: []string{"forbidden spec.virtualCluster.kubernetes.kubeAPIServer.encryptionConfig.resources"}},
+		"encryption during the first reconciliation": {
+			before: func(g *garden) { g.Status.LastOperation = &corev1beta1.LastOperation{} }, change: onVirtual(func(v *virtual) {
+				v.Gardener.GardenerAPIServer.EncryptionConfig = &corev1beta1.EncryptionConfig{Resources: []string{"shoots.core.gardener.cloud"}}
+			}), want: []string{"forbidden spec.virtualCluster.gardener.gardenerAPIServer.encryptionConfig.resources"},
+		},
+		"encryption before a rotation that was requested": {before: withOperation("reconcile;rotate-etcd-encryption-key"), change: onVirtual(func(v *virtual) {
+			v.Gardener.GardenerAPIServer.EncryptionConfig = &corev1beta1.EncryptionConfig{Resources: []string{"shoots.core.gardener.cloud"}}
+		}), want: []string{"forbidden spec.virtualCluster.gardener.gardenerAPIServer.encryptionConfig"}},
+		"rotation of the encryption key before a change of encryption is finished": {
+			before: encryptedAtRest(), change: withOperation("rotate-etcd-encryption-key"), want: []string{"forbidden metadata.annotations[gardener.cloud/operation]"},
+		},
+		"rotation of credentials before a change of encryption is finished": {
+			before: encryptedAtRest(), change: withOperation("rotate-credentials-start"), want: []string{"forbidden metadata.annotations[gardener.cloud/operation]"},
+		},
+		"rotation of the CAs before a change of encryption is finished": {before: encryptedAtRest(), change: withOperation("rotate-ca-start")},
+		"rotation of the encryption key after a change of encryption":   {before: encryptedAtRest("shoots.core.gardener.cloud"), change: withOperation("rotate-etcd-encryption-key")},
+		"start while in progress":                                       {before: phase(corev1beta1.RotationPreparing), change: withOperation("rotate-etcd-encryption-key-start"), want: []string{"forbidden metadata.annotations[gardener.cloud/operation]"}},
+		"start after completion":                                        {before: phase(corev1beta1.RotationCompleted), change: withOperation("rotate-etcd-encryption-key-start;reconcile")},
+		"complete after preparation":                                    {before: phase(corev1beta1.RotationPrepared), change: withOperation("rotate-etcd-encryption-key-complete")},
+		"complete without start":                                        {change: withOperation("rotate-ca-complete"), want: []string{"forbidden metadata.annotations[gardener.cloud/operation]"}},
+		"an unknown operation":                                          {change: withOperation("dance"), want: []string{"unsupported metadata.annotations[gardener.cloud/operation]"}},
+		"the same credentials twice":                                    {change: withOperation("rotate-ca-start;rotate-credentials-start"), want: []string{"invalid metadata.annotations[gardener.cloud/operation]"}},
 		"an operation in progress that the old object has": {
 			before: func(g *garden) {
 				withOperation("rotate-etcd-encryption-key-start")(g)
@@ -262,6 +347,29 @@ func phase(phase corev1beta1.CredentialsRotationPhase) func(*garden) {
 		g.Status.Credentials = &operatorv1alpha1.Credentials{Rotation: &operatorv1alpha1.CredentialsRotation{
 			ETCDEncryptionKey: &corev1beta1.ETCDEncryptionKeyRotation{Phase: phase},
 		}}
+	}
+}
+
+func provider(name corev1beta1.EncryptionProviderType) *corev1beta1.EncryptionConfig {
+	return &corev1beta1.EncryptionConfig{Provider: corev1beta1.EncryptionProvider{Type: &name}}
+}
+
+// encryptedAtRest is a Garden that is to encrypt Shoots and has encrypted some resources at the end of the last reconciliation.
+func encryptedAtRest(resources ...string) func(*garden) {
+	return func(g *garden) {
+		g.Spec.VirtualCluster.Gardener.GardenerAPIServer.EncryptionConfig = &corev1beta1.EncryptionConfig{Resources: []string{"shoots.core.gardener.cloud"}}
+		g.Status.Credentials = &operatorv1alpha1.Credentials{EncryptionAtRest: &operatorv1alpha1.EncryptionAtRest{Resources: resources}}
+	}
+}
+
+// discovery adds gardener-discovery-server, with a domain of its own or the default.
+func discovery(domain *string) func(*garden) {
+	return func(g *garden) {
+		config := &operatorv1alpha1.GardenerDiscoveryServerConfig{}
+		if domain != nil {
+			config.Domain = &operatorv1alpha1.DNSDomain{Name: *domain}
+		}
+		g.Spec.VirtualCluster.Gardener.GardenerDiscoveryServer = config
 	}
 }
 

@@ -1,5 +1,6 @@
 // Command authorizer measures how fast the authorizer of seeds decides in a garden of a given size, and how much memory its graph takes.
-// The objects are real ones, in the mix of a large landscape; clients ask while Shoots change.
+// The objects are real ones, in the mix of a large landscape; clients ask while Shoots change. It also measures whole requests as a
+// kube-apiserver makes them: SubjectAccessReviews over TLS, on this machine.
 package main
 
 import (
@@ -42,14 +43,15 @@ func main() {
 	flag.IntVar(&s.seeds, "seeds", 1000, "number of seeds; four of five are managed")
 	flag.IntVar(&s.shoots, "shoots", 50000, "number of shoots, in a project for every 25")
 	requests := flag.Int("requests", 1000000, "number of requests to decide")
+	reviews := flag.Int("reviews", 50000, "number of requests through the webhook")
 	flag.Parse()
 	s.projects = max(1, s.shoots/25)
-	if err := run(s, *requests); err != nil {
+	if err := run(s, *requests, *reviews); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(s size, requests int) error {
+func run(s size, requests, reviews int) error {
 	before := heap()
 	start := time.Now()
 	g := graph.New(clock.RealClock{})
@@ -72,6 +74,10 @@ func run(s size, requests int) error {
 		return err
 	}
 	worst, _, err := decide(ctx, seeds, requests/10, s.worst)
+	var reviewed []time.Duration
+	if err == nil {
+		reviewed, err = review(ctx, seeds, reviews, s.mixed)
+	}
 	cancel()
 	writer.Wait()
 	if err != nil {
@@ -87,6 +93,7 @@ func run(s size, requests int) error {
 	fmt.Fprintf(out, "\tp50\tp99\tmax\t\n")
 	row(fmt.Sprintf("%d decisions, %d%% allowed", len(mixed), 100*allowed/len(mixed)), mixed)
 	row("CloudProfile, Project, shared Secret, of others", worst)
+	row(fmt.Sprintf("%d requests through the webhook", len(reviewed)), reviewed)
 	if slices.Sort(changes.took); len(changes.took) > 0 {
 		row(fmt.Sprintf("%d changes of a Shoot", len(changes.took)), changes.took)
 	}

@@ -215,6 +215,7 @@ func TestGardenctl(t *testing.T) {
 	t.Run("kubeconfig", func(t *testing.T) { testKubeconfig(t, u, kubeconfig) })
 	t.Run("logs", func(t *testing.T) { testLogs(t, u) })
 	t.Run("delete", func(t *testing.T) { testDelete(t, u) })
+	t.Run("garden", func(t *testing.T) { testGarden(t, u) })
 	t.Run("documentation", func(t *testing.T) { testDocumentation(t, u, kubeconfig) })
 }
 
@@ -583,8 +584,10 @@ func testDocumentation(t *testing.T, u *user, kubeconfig string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile("live.yaml", data, 0o600); err != nil {
-		t.Fatal(err)
+	for _, file := range []string{"live.yaml", "runtime.yaml"} {
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	u.must(t, "target", "unset")
 	const name = "my-cluster"

@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -36,8 +37,6 @@ import (
 	"gardener.cloud/gardener/internal/component/gardenrbac"
 	"gardener.cloud/gardener/internal/configfile"
 	"gardener.cloud/gardener/internal/controllermanager/certificatesigningrequest"
-	"gardener.cloud/gardener/internal/controllermanager/references"
-	"gardener.cloud/gardener/internal/controllermanager/seed/access"
 	"gardener.cloud/gardener/internal/gardenlet"
 	"gardener.cloud/gardener/internal/gardenlet/credentials"
 	"gardener.cloud/gardener/internal/kube"
@@ -86,12 +85,17 @@ seedConfig:
 // garden is what the tests share.
 type garden struct {
 	*env.Env
-	c client.WithWatch
+	c     client.WithWatch
+	audit audit
 }
 
 func TestGardenlet(t *testing.T) {
 	// No pod answers the webhooks that the gardenlet deploys.
-	e := env.Start(t, env.KubeAPIServerFlags("--disable-admission-plugins=MutatingAdmissionWebhook,ValidatingAdmissionWebhook"))
+	audit, audited := newAudit(t)
+	e := env.Start(t, audited, env.WithAdmissionController(), env.KubeAPIServerFlags(
+		"--disable-admission-plugins=MutatingAdmissionWebhook,ValidatingAdmissionWebhook",
+		// It asks whether a gardenlet may change the owners of what it writes.
+		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement"))
 	if err := addKinds(e.Scheme); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +104,7 @@ func TestGardenlet(t *testing.T) {
 		t.Fatal(err)
 	}
 	logf.SetLogger(logr.Discard()) // gardenlets have their own
-	g := &garden{Env: e, c: c}
+	g := &garden{Env: e, c: c, audit: audit}
 	g.prepare(t)
 	g.playNodes(t)
 	t.Run("cleanup of a shoot", g.testCleanup)
@@ -108,8 +112,10 @@ func TestGardenlet(t *testing.T) {
 	t.Run("denied", g.testDenied)
 	g.sign(t)
 	t.Run("bootstrap and renewal", g.testBootstrap)
+	t.Run("a shoot", g.testShoot)
 	t.Run("rotation", g.testRotation)
 	t.Run("steady state and deletion", g.testDeletion)
+	t.Run("requests", g.testRequests)
 }
 
 // prepare creates the objects that gardener-operator and others create in a garden.
@@ -118,12 +124,7 @@ func (g *garden) prepare(t *testing.T) {
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "seed-" + seedName}},
 	}
-	for _, object := range gardenrbac.Objects(gardenrbac.Values{}) {
-		if namespaced := object.GetNamespace(); namespaced != "" {
-			continue // their namespaces do not exist
-		}
-		objects = append(objects, object)
-	}
+	objects = append(objects, gardenrbac.Objects()...)
 	objects = append(objects,
 		&corev1beta1.ControllerRegistration{
 			ObjectMeta: metav1.ObjectMeta{Name: "provider-local"},
@@ -206,22 +207,14 @@ func (g *garden) bootstrap(t *testing.T) {
 	}
 }
 
-// sign runs controllers of the gardener-controller-manager: the one that approves certificates, which are signed as the kube-controller-manager
-// does, and the one that grants access to Secrets.
+// sign runs the controller of gardener-controller-manager that approves certificates, and signs them as the kube-controller-manager does.
 func (g *garden) sign(t *testing.T) {
 	t.Helper()
 	mgr, err := manager.New(g.Config, manager.Options{
 		Scheme: g.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	if err == nil {
-		err = certificatesigningrequest.Add(mgr, certificatesigningrequest.Values{ConcurrentSyncs: 1})
-	}
-	// What the gardenlet may read is granted as it is needed.
-	if err == nil {
-		err = references.Add(t.Context(), mgr.GetFieldIndexer())
-	}
-	if err == nil {
-		err = access.Add(mgr, access.Values{ConcurrentSyncs: 1})
+		err = certificatesigningrequest.Add(mgr, certificatesigningrequest.Values{ConcurrentSyncs: 1, Clock: clock.RealClock{}})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -401,11 +394,14 @@ func (g *garden) testDeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	lease := g.awaitLease(t, "")
+	backup := &corev1beta1.Backup{
+		Provider: "local", CredentialsRef: &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "backup"},
+	}
+	// An operator does it first, as a gardenlet must not refer to credentials that it may not read.
+	env.Edit(t, g.c, before.DeepCopy(), func(seed *corev1beta1.Seed) { seed.Spec.Backup = backup })
 	g.start(t, func(c *gardenlet.Config) {
 		c.Controllers.Seed.SyncPeriod.Duration = 100 * time.Millisecond
-		c.SeedConfig.Spec.Backup = &corev1beta1.Backup{
-			Provider: "local", CredentialsRef: &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "backup"},
-		}
+		c.SeedConfig.Spec.Backup = backup
 	})
 	// It has a new certificate since the last one was started, whose end is in the status.
 	var settled *corev1beta1.Seed

@@ -25,7 +25,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
-	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/chart/charttest"
+	"gardener.cloud/gardener/internal/chart/charttest"
 	"gardener.cloud/gardener/test/env"
 )
 

@@ -18,6 +18,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	crconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -40,8 +41,8 @@ const (
 	address   = "127.0.0.1"
 )
 
-// start runs provider-local in a cluster. It returns a client, the directory of backups and the port of its DNS server.
-func start(t *testing.T) (c client.WithWatch, directory string, port int) {
+// cluster starts API servers with the kinds that provider-local uses, and returns a client of the administrator.
+func cluster(t *testing.T, definitions ...func() ([]*apiextensionsv1.CustomResourceDefinition, error)) (*env.Env, client.WithWatch) {
 	t.Helper()
 	logf.SetLogger(logr.Discard())
 	e := env.Start(t, env.Lenient())
@@ -54,7 +55,7 @@ func start(t *testing.T) (c client.WithWatch, directory string, port int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, definitions := range []func() ([]*apiextensionsv1.CustomResourceDefinition, error){crds.Extensions, crds.Machine, crds.Resources} {
+	for _, definitions := range definitions {
 		all, err := definitions()
 		if err != nil {
 			t.Fatal(err)
@@ -63,23 +64,25 @@ func start(t *testing.T) (c client.WithWatch, directory string, port int) {
 			t.Fatal(err)
 		}
 	}
-	for _, object := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "extension"}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "extension", Name: "credentials"}},
-	} {
-		if err := c.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-	}
+	return e, c
+}
+
+// run runs provider-local. It returns the directory of backups and the port of its DNS server. No classes are those of a seed.
+func run(t *testing.T, e *env.Env, as *rest.Config, namespace string, classes ...extensionsv1alpha1.ExtensionClass) (directory string, port int) {
+	t.Helper()
 	directory, port = t.TempDir(), freePort(t)
-	config := &providerlocalconfigv1alpha1.ProviderLocalConfiguration{Namespace: "extension"}
+	config := &providerlocalconfigv1alpha1.ProviderLocalConfiguration{Namespace: namespace, ExtensionClasses: classes}
 	config.DNS = providerlocalconfigv1alpha1.DNSConfiguration{BindAddress: address, Port: port, Zones: []string{"local.example"}}
 	config.Backup.Directory, config.Images.Flannel, config.Images.Gardener = directory, "registry.example/flannel:v1", "registry.example/gardener:v1"
 	providerlocalconfigv1alpha1.SetDefaults(config)
-	mgr, err := manager.New(e.Config, manager.Options{
+	options := manager.Options{
 		Scheme: e.Scheme, Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: crconfig.Controller{SkipNameValidation: new(true)}, // a test may run more than once
-	})
+		// As of the process, so that it has the permissions that it needs, and no more.
+		LeaderElection: true, LeaderElectionID: config.LeaderElection.ResourceName, LeaderElectionNamespace: config.LeaderElection.ResourceNamespace,
+	}
+	local.Component().Options(config, &options)
+	mgr, err := manager.New(as, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,11 +98,25 @@ func start(t *testing.T) (c client.WithWatch, directory string, port int) {
 			t.Error(err)
 		}
 	})
-	return c, directory, port
+	return directory, port
+}
+
+func create(t *testing.T, c client.Client, objects ...client.Object) {
+	t.Helper()
+	for _, object := range objects {
+		if err := c.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestProviderLocal(t *testing.T) {
-	c, directory, port := start(t)
+	e, c := cluster(t, crds.Extensions, crds.Machine, crds.Resources)
+	create(t, c,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "extension"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "extension", Name: "credentials"}},
+	)
+	directory, port := run(t, e, e.Config, "extension")
 	number := 0
 	meta := func() metav1.ObjectMeta {
 		number++

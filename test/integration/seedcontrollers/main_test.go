@@ -120,7 +120,7 @@ func (g *garden) start(t testing.TB) {
 		"extensionclusterrole":      extensionclusterrole.Add(mgr, extensionclusterrole.Values{ConcurrentSyncs: concurrentSyncs}),
 		"controllerdeployment":      controllerdeployment.Add(mgr, controllerdeployment.Values{ConcurrentSyncs: concurrentSyncs}),
 		"secrets":                   secrets.Add(mgr, secrets.Values{ConcurrentSyncs: concurrentSyncs}),
-		"certificatesigningrequest": certificatesigningrequest.Add(mgr, certificatesigningrequest.Values{ConcurrentSyncs: concurrentSyncs}),
+		"certificatesigningrequest": certificatesigningrequest.Add(mgr, certificatesigningrequest.Values{ConcurrentSyncs: concurrentSyncs, Clock: g.clock}),
 		"quota":                     quota.Add(mgr, quota.Values{ConcurrentSyncs: concurrentSyncs}),
 		"exposureclass":             exposureclass.Add(mgr, exposureclass.Values{ConcurrentSyncs: concurrentSyncs}),
 		"referenceprotection":       referenceprotection.Add(mgr, referenceprotection.Values{ConcurrentSyncs: concurrentSyncs}),

@@ -30,6 +30,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/kube/bootstraptoken"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -274,6 +275,9 @@ func (g *garden) testCertificates(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "bootstrap"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "bootstrap"},
 		Subjects:   []rbacv1.Subject{{APIGroup: "rbac.authorization.k8s.io", Kind: "Group", Name: "bootstrappers"}},
+	}, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-abcdef"},
+		StringData: map[string]string{"description": bootstraptoken.ForSeed("east")},
 	}, &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "csr"},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create"}}},

@@ -75,11 +75,17 @@ type HTTPSServer struct {
 type TLSServer struct {
 	// ServerCertDir is the directory with tls.crt and tls.key.
 	ServerCertDir string `json:"serverCertDir"`
+
+	// ClientCAFile is a file with CA certificates. If it is set, requests for authorization need a client certificate that one of them
+	// has signed; those for admission do not. The file is read again when it changes.
+	// Unset means that requests for authorization are not authenticated.
+	// +optional
+	ClientCAFile *string `json:"clientCAFile,omitempty"`
 }
 
 // ResourceAdmissionConfiguration limits the size and number of objects in project namespaces.
 type ResourceAdmissionConfiguration struct {
-	// Limits are the limits. For an object the first one that matches counts, separately for size and count.
+	// Limits are the limits. The first one that matches a resource counts, for size and count.
 	Limits []ResourceLimit `json:"limits"`
 
 	// UnrestrictedSubjects are users, groups and service accounts that the limits do not apply to. The apiGroup of users
@@ -109,7 +115,7 @@ type ResourceLimit struct {
 	// +optional
 	Size *resource.Quantity `json:"size,omitempty"`
 
-	// Count is the most objects that there may be in a namespace, or in the cluster if the resource has no namespace.
+	// Count is the most objects that there may be, if the resource has no namespace. Objects in namespaces are not counted.
 	// +optional
 	Count *int64 `json:"count,omitempty"`
 }

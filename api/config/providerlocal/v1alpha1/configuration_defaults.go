@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"gardener.cloud/gardener/api/config/internal/defaulting"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 )
 
 func addDefaultingFuncs(scheme *runtime.Scheme) error {
@@ -21,6 +22,9 @@ func SetDefaults(config *ProviderLocalConfiguration) {
 	defaulting.Zero(&config.LogFormat, defaulting.LogFormat)
 	defaulting.Zero(&defaulting.Section(&config.Server.HealthProbes).Port, 8081)
 	defaulting.Zero(&defaulting.Section(&config.Server.Metrics).Port, 8080)
+	if config.ExtensionClasses == nil {
+		config.ExtensionClasses = []extensionsv1alpha1.ExtensionClass{extensionsv1alpha1.ExtensionClassShoot, extensionsv1alpha1.ExtensionClassSeed}
+	}
 	defaulting.Zero(&config.DNS.Port, 8053)
 	defaulting.Zero(&config.Backup.Directory, "/backups")
 	defaulting.Zero(&config.Backup.HostPath, DefaultHostPath)

@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
 
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 )
 
@@ -39,6 +40,13 @@ type ProviderLocalConfiguration struct {
 
 	// Namespace is where the process runs. Its heartbeat is there, and the Secrets that it generates. Required.
 	Namespace string `json:"namespace"`
+
+	// ExtensionClasses are the values of spec.class of the extension resources that the process reconciles: shoot, seed or garden. One without
+	// a class is of class shoot. Defaults to shoot and seed. The process that a garden has in its runtime cluster has garden. The flag
+	// --extension-classes takes precedence.
+	// +optional
+	// +listType=set
+	ExtensionClasses []extensionsv1alpha1.ExtensionClass `json:"extensionClasses,omitempty"`
 
 	// DNS configures the server that answers for the DNSRecords.
 	DNS DNSConfiguration `json:"dns"`

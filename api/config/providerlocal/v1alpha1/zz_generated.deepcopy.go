@@ -6,6 +6,7 @@
 package v1alpha1
 
 import (
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	configv1alpha1 "k8s.io/component-base/config/v1alpha1"
@@ -106,6 +107,11 @@ func (in *ProviderLocalConfiguration) DeepCopyInto(out *ProviderLocalConfigurati
 		in, out := &in.Debugging, &out.Debugging
 		*out = new(configv1alpha1.DebuggingConfiguration)
 		(*in).DeepCopyInto(*out)
+	}
+	if in.ExtensionClasses != nil {
+		in, out := &in.ExtensionClasses, &out.ExtensionClasses
+		*out = make([]extensionsv1alpha1.ExtensionClass, len(*in))
+		copy(*out, *in)
 	}
 	in.DNS.DeepCopyInto(&out.DNS)
 	out.Backup = in.Backup

@@ -84,8 +84,9 @@ type Request struct {
 	Collection bool
 	Namespace  string
 	DryRun     bool
-	// User is the name of the user: "alice" if it is empty.
-	User string
+	// User is the name of the user: "alice" if it is empty. Groups are those of the user: "users" if there are none.
+	User   string
+	Groups []string
 }
 
 // Attributes returns the request as plugins get it. The operation follows from the objects.
@@ -112,6 +113,10 @@ func (r Request) Attributes() admission.Attributes {
 	if r.Group == "" {
 		gv.Group = corev1beta1.SchemeGroupVersion.Group
 	}
+	groups := r.Groups
+	if len(groups) == 0 {
+		groups = []string{"users"}
+	}
 	var options runtime.Object
 	switch operation {
 	case admission.Create:
@@ -122,7 +127,7 @@ func (r Request) Attributes() admission.Attributes {
 		options = &metav1.DeleteOptions{}
 	}
 	return admission.NewAttributesRecord(obj, old, gv.WithKind(""), key.Namespace, key.Name, gv.WithResource(r.Resource), r.Subresource,
-		operation, options, r.DryRun, &user.DefaultInfo{Name: cmp.Or(r.User, "alice"), Groups: []string{"users"}})
+		operation, options, r.DryRun, &user.DefaultInfo{Name: cmp.Or(r.User, "alice"), Groups: groups})
 }
 
 // Reason returns why an error refuses a request: "" for none, "?" for an error without a reason.

@@ -256,6 +256,10 @@ func TestNewShootAgainstProfileAndSeed(t *testing.T) {
 			},
 			want: []string{"FieldValueInvalid spec.seedSelector.providerTypes"},
 		},
+		"a selector for all providers": {change: func(s *corev1beta1.Shoot) {
+			onSeed(s)
+			s.Spec.SeedSelector = &corev1beta1.SeedSelector{ProviderTypes: []string{"*"}}
+		}},
 		"a configuration of an internal version": {
 			change: func(s *corev1beta1.Shoot) {
 				s.Spec.Networking.ProviderConfig = &runtime.RawExtension{Raw: []byte(`{"apiVersion":"local/__internal"}`)}
@@ -476,9 +480,12 @@ func TestValidate(t *testing.T) {
 	taken := newShoot(func(s *corev1beta1.Shoot) {
 		s.Name, s.Spec.SeedName, s.Spec.DNS = "taken", new("full"), &corev1beta1.DNS{Domain: new("a.example.com")}
 	})
+	elsewhere := newShoot(func(s *corev1beta1.Shoot) {
+		s.Namespace, s.Spec.DNS = "garden-prod", &corev1beta1.DNS{Domain: new("b.example.org")}
+	})
 	garden := admissiontest.Reader(t,
 		&corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: corev1beta1.ProjectSpec{Namespace: &namespace}},
-		&corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "cloud"}, Spec: newProfile()}, newSeed(), full, taken,
+		&corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "cloud"}, Spec: newProfile()}, newSeed(), full, taken, elsewhere,
 	)
 	named := func(domain string) change {
 		return func(s *corev1beta1.Shoot) { s.Spec.DNS = &corev1beta1.DNS{Domain: &domain} }
@@ -517,6 +524,17 @@ func TestValidate(t *testing.T) {
 		"a domain below another":        {shoot: newShoot(named("x.a.example.com")), want: metav1.StatusReasonForbidden},
 		"a domain above another":        {shoot: newShoot(named("example.com")), want: metav1.StatusReasonForbidden},
 		"a domain that only ends alike": {shoot: newShoot(named("xa.example.com"))},
+
+		"a domain that another project has":            {shoot: newShoot(named("b.example.org")), want: metav1.StatusReasonForbidden},
+		"a domain below that of another project":       {shoot: newShoot(named("x.b.example.org"))},
+		"a domain above that of another project":       {shoot: newShoot(named("example.org"))},
+		"the API server of another project":            {shoot: newShoot(named("api.b.example.org")), want: metav1.StatusReasonForbidden},
+		"below the Ingresses of another project":       {shoot: newShoot(named("x.ingress.b.example.org")), want: metav1.StatusReasonForbidden},
+		"a domain that all domains are below":          {shoot: newShoot(named("com")), want: metav1.StatusReasonForbidden},
+		"a domain that is sold by its parts":           {shoot: newShoot(named("co.uk")), want: metav1.StatusReasonForbidden},
+		"a domain that a provider gives to its users":  {shoot: newShoot(named("github.io")), want: metav1.StatusReasonForbidden},
+		"a domain of a user below that of a provider":  {shoot: newShoot(named("own.github.io"))},
+		"a name without dots, also if no TLD is alike": {shoot: newShoot(named("local")), want: metav1.StatusReasonForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &Plugin{

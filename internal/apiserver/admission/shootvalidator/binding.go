@@ -132,10 +132,16 @@ func selects(selector *corev1beta1.SeedSelector, seed *corev1beta1.Seed) error {
 	if !byLabels.Matches(labels.Set(seed.Labels)) {
 		return fmt.Errorf("the labels of seed %q do not match", seed.Name)
 	}
-	if types := selector.ProviderTypes; len(types) > 0 && !slices.Contains(types, "*") && !slices.Contains(types, seed.Spec.Provider.Type) {
+	if !selectsProvider(selector, seed) {
 		return fmt.Errorf("providerTypes does not contain %q, the type of seed %q", seed.Spec.Provider.Type, seed.Name)
 	}
 	return nil
+}
+
+// selectsProvider reports whether the type of a seed's provider is one of those that a selector names, or any.
+func selectsProvider(selector *corev1beta1.SeedSelector, seed *corev1beta1.Seed) bool {
+	types := selector.ProviderTypes
+	return len(types) == 0 || slices.Contains(types, "*") || slices.Contains(types, seed.Spec.Provider.Type)
 }
 
 // failureTolerance checks that the seed of a bound shoot has the zones for its failure tolerance. Metadata of a shoot whose seed has too few can
@@ -201,23 +207,19 @@ func checkSeedInDeletion(in *input) error {
 // seedSelector checks that a shoot which is bound already still selects its seed.
 func seedSelector(in *input) field.ErrorList {
 	selector := in.shoot.Spec.SeedSelector
-	if in.seed == nil || apiequality.Semantic.DeepEqual(selector, in.old.Spec.SeedSelector) {
+	if in.seed == nil || selector == nil || apiequality.Semantic.DeepEqual(selector, in.old.Spec.SeedSelector) {
 		return nil
 	}
 	path := field.NewPath("spec", "seedSelector")
-	var byLabels *metav1.LabelSelector
-	if selector != nil {
-		byLabels = &selector.LabelSelector
-	}
-	parsed, err := metav1.LabelSelectorAsSelector(byLabels)
+	parsed, err := metav1.LabelSelectorAsSelector(&selector.LabelSelector)
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, selector, err.Error())}
 	}
 	if !parsed.Matches(labels.Set(in.seed.Labels)) {
 		return field.ErrorList{field.Invalid(path, selector, "must select seed "+in.seed.Name+", which the shoot is bound to")}
 	}
-	if types := selector.ProviderTypes; len(types) > 0 && !slices.Contains(types, in.seed.Spec.Provider.Type) {
-		return field.ErrorList{field.Invalid(path.Child("providerTypes"), types,
+	if !selectsProvider(selector, in.seed) {
+		return field.ErrorList{field.Invalid(path.Child("providerTypes"), selector.ProviderTypes,
 			"must contain the type of seed "+in.seed.Name+", which the shoot is bound to")}
 	}
 	return nil

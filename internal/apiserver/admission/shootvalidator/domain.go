@@ -2,21 +2,26 @@ package shootvalidator
 
 import (
 	"context"
-	"strings"
 
+	"golang.org/x/net/publicsuffix"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/shoot/dnsname"
 )
 
 // domain checks that the domain of the shoot is its own. All shoots are read only when it gets a domain, which is immutable
 // afterwards.
 func (p *Plugin) domain(ctx context.Context, in *input) field.ErrorList {
-	own := domainOf(in.shoot)
-	if own == "" || own == domainOf(in.old) || in.deleting() {
+	own := dnsname.Of(in.shoot.Spec.DNS)
+	if own == "" || own == dnsname.Of(in.old.Spec.DNS) || in.deleting() {
 		return nil
 	}
 	path := field.NewPath("spec", "dns", "domain")
+	if suffix, _ := publicsuffix.PublicSuffix(own); suffix == own {
+		return field.ErrorList{field.Invalid(path, own, "domains are registered below it, so it is none of a single owner")}
+	}
 	shoots := &corev1beta1.ShootList{}
 	if err := p.GardenCache.List(ctx, shoots); err != nil {
 		return field.ErrorList{field.InternalError(path, err)}
@@ -26,30 +31,28 @@ func (p *Plugin) domain(ctx context.Context, in *input) field.ErrorList {
 		if other.Name == in.shoot.Name && other.Namespace == in.shoot.Namespace {
 			continue
 		}
-		if err := conflict(own, domainOf(other), path); err != nil {
+		if err := conflict(own, dnsname.Of(other.Spec.DNS), other.Namespace == in.shoot.Namespace, path); err != nil {
 			return field.ErrorList{err}
 		}
 	}
 	return nil
 }
 
-// conflict returns an error if one of two domains is the other, or is below it.
-func conflict(own, other string, path *field.Path) *field.Error {
+// ingressPrefix is the prefix of the names of Ingresses in a shoot.
+const ingressPrefix = "ingress"
+
+// conflict returns an error if a shoot cannot have a domain because of that of another one. In a project, one domain must not be below the
+// other. A shoot does not keep other projects from having domains below its own or above, as not every owner of a shoot owns the domain:
+// those have only to be apart from the names that the shoot itself uses.
+func conflict(own, other string, sameProject bool, path *field.Path) *field.Error {
 	switch {
 	case other == "":
 	case own == other:
 		return field.Duplicate(path, own)
-	case strings.HasSuffix(own, "."+other):
+	case sameProject && dnsname.Within(own, other), dnsname.Within(own, constants.APIServerFQDNPrefix+"."+other), dnsname.Within(own, ingressPrefix+"."+other):
 		return field.Forbidden(path, "is below the domain of another shoot")
-	case strings.HasSuffix(other, "."+own):
+	case sameProject && dnsname.Within(other, own):
 		return field.Forbidden(path, "is above the domain of another shoot")
 	}
 	return nil
-}
-
-func domainOf(shoot *corev1beta1.Shoot) string {
-	if shoot.Spec.DNS == nil || shoot.Spec.DNS.Domain == nil {
-		return ""
-	}
-	return *shoot.Spec.DNS.Domain
 }

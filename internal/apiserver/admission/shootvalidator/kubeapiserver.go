@@ -13,6 +13,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
+	"gardener.cloud/gardener/internal/shoot/issuer"
 	"gardener.cloud/gardener/internal/validation/kubeconfig"
 )
 
@@ -85,11 +86,8 @@ func allowedKubeconfig(name string, data []byte, path *field.Path) field.ErrorLi
 // longer be trusted.
 func (p *Plugin) managedIssuer(ctx context.Context, in *input) field.ErrorList {
 	path := field.NewPath("metadata", "annotations").Key(constants.AuthenticationIssuer)
-	managed := func(shoot *corev1beta1.Shoot) bool {
-		return shoot.Annotations[constants.AuthenticationIssuer] == constants.AuthenticationIssuerManaged
-	}
-	if !managed(in.shoot) {
-		if managed(in.old) {
+	if !issuer.Managed(in.shoot) {
+		if issuer.Managed(in.old) {
 			return field.ErrorList{field.Forbidden(path, "a managed issuer cannot be removed")}
 		}
 		return nil
@@ -100,7 +98,7 @@ func (p *Plugin) managedIssuer(ctx context.Context, in *input) field.ErrorList {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "kubernetes", "kubeAPIServer", "serviceAccountConfig", "issuer"),
 			"excludes a managed issuer"))
 	}
-	if managed(in.old) {
+	if issuer.Managed(in.old) {
 		return errs
 	}
 	secrets := &metav1.PartialObjectMetadataList{}

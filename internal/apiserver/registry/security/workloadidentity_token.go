@@ -12,9 +12,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,9 +31,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/apiserver/registry/kind"
+	requester "gardener.cloud/gardener/internal/authorizer/client"
+	"gardener.cloud/gardener/internal/authorizer/graph"
 	"gardener.cloud/gardener/internal/validation/security"
 )
 
@@ -76,7 +79,7 @@ func (r *token) Create(
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("expected a TokenRequest, got %T", obj))
 	}
-	namespace, requester, err := kind.Requester(ctx)
+	namespace, author, err := kind.Requester(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +103,8 @@ func (r *token) Create(
 	}
 	about := contextClaims{WorkloadIdentity: *claimOf(identity)}
 	if of := request.Spec.ContextObject; of != nil {
-		if isGardenlet(requester) {
-			if err := r.resolve(ctx, of, &about); err != nil {
+		if caller, ok := gardenletOf(author); ok {
+			if err := r.resolve(ctx, of, &about, caller, identity); err != nil {
 				return nil, err
 			}
 		} else {
@@ -130,12 +133,9 @@ func (r *token) Create(
 	return request, nil
 }
 
-func isGardenlet(u user.Info) bool {
-	return slices.Contains(u.GetGroups(), constants.SeedsGroup) || slices.Contains(u.GetGroups(), constants.ShootsGroup)
-}
-
-// resolve adds claims of the object that a token is used for, and of those that it belongs to.
-func (r *token) resolve(ctx context.Context, of *securityv1alpha1.ContextObject, claims *contextClaims) error {
+// resolve adds claims of the object that a token is used for, and of those that it belongs to. The object must be one of the caller, and use
+// the identity: receivers give to the object what they give to its owner.
+func (r *token) resolve(ctx context.Context, of *securityv1alpha1.ContextObject, claims *contextClaims, caller gardenlet, identity *securityv1alpha1.WorkloadIdentity) error {
 	key := client.ObjectKey{Namespace: ptr.Deref(of.Namespace, ""), Name: of.Name}
 	unsupported := apierrors.NewBadRequest(fmt.Sprintf("spec.contextObject: %s in %s is not supported: use Shoot, Seed, BackupBucket or BackupEntry in %s",
 		of.Kind, of.APIVersion, corev1beta1.SchemeGroupVersion))
@@ -151,11 +151,20 @@ func (r *token) resolve(ctx context.Context, of *securityv1alpha1.ContextObject,
 		}
 		return claimOf(obj), nil
 	}
-	var err error
+	// own is whether the object is one of the caller, and users are the objects whose references say which identities it uses.
+	var (
+		own   bool
+		users []client.Object
+		err   error
+	)
 	switch of.Kind {
 	case "Shoot":
 		shoot := &corev1beta1.Shoot{}
 		if claims.Shoot, err = read(shoot); err != nil {
+			return err
+		}
+		own = caller.isSeed(shoot.Spec.SeedName, shoot.Status.SeedName) || caller.shoot == key
+		if users, err = r.usersOfShoot(ctx, shoot); err != nil {
 			return err
 		}
 		if claims.Project, err = r.projectOf(ctx, shoot.Namespace); err != nil {
@@ -163,12 +172,15 @@ func (r *token) resolve(ctx context.Context, of *securityv1alpha1.ContextObject,
 		}
 		claims.Seed, err = r.seed(ctx, shoot.Spec.SeedName)
 	case "Seed":
-		claims.Seed, err = read(&corev1beta1.Seed{})
+		seed := &corev1beta1.Seed{}
+		claims.Seed, err = read(seed)
+		own, users = caller.isSeed(&seed.Name), []client.Object{seed}
 	case "BackupBucket":
 		bucket := &corev1beta1.BackupBucket{}
 		if claims.BackupBucket, err = read(bucket); err != nil {
 			return err
 		}
+		own, users = caller.isSeed(bucket.Spec.SeedName) || caller.isShoot(bucket.Spec.ShootRef), []client.Object{bucket}
 		claims.Seed, err = r.seed(ctx, bucket.Spec.SeedName)
 	case "BackupEntry":
 		entry := &corev1beta1.BackupEntry{}
@@ -179,6 +191,8 @@ func (r *token) resolve(ctx context.Context, of *securityv1alpha1.ContextObject,
 		if err := r.GardenCache.Get(ctx, client.ObjectKey{Name: entry.Spec.BucketName}, bucket); err != nil {
 			return err
 		}
+		own = caller.isSeed(entry.Spec.SeedName, entry.Status.SeedName) || caller.isShoot(entry.Spec.ShootRef)
+		users = []client.Object{bucket}
 		claims.BackupBucket = claimOf(bucket)
 		if claims.Project, err = r.projectOf(ctx, entry.Namespace); err != nil {
 			return err
@@ -187,7 +201,67 @@ func (r *token) resolve(ctx context.Context, of *securityv1alpha1.ContextObject,
 	default:
 		return unsupported
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	target := graph.Key{Kind: graph.WorkloadIdentity, Namespace: identity.Namespace, Name: identity.Name}
+	if !own || !slices.ContainsFunc(users, func(obj client.Object) bool { return graph.RefersTo(obj, target) }) {
+		return apierrors.NewForbidden(securityv1alpha1.Resource("workloadidentities"), identity.Name,
+			fmt.Errorf("spec.contextObject: %s %q does not belong to %s, or does not use the WorkloadIdentity", of.Kind, strings.TrimPrefix(key.String(), "/"), caller))
+	}
+	return nil
+}
+
+// gardenlet is the seed or self-hosted shoot of a gardenlet.
+type gardenlet struct {
+	seed  string
+	shoot client.ObjectKey
+}
+
+// gardenletOf returns the gardenlet that a user is. Extensions and others may not say what a token is used for.
+func gardenletOf(u user.Info) (gardenlet, bool) {
+	if seed, ok := requester.OfSeed(u); ok {
+		return gardenlet{seed: seed.Name}, seed.Type == requester.Gardenlet
+	}
+	shoot, ok := requester.OfShoot(u)
+	return gardenlet{shoot: shoot.NamespacedName}, ok && shoot.Type == requester.Gardenlet
+}
+
+func (g gardenlet) isSeed(names ...*string) bool {
+	return g.seed != "" && slices.ContainsFunc(names, func(name *string) bool { return name != nil && *name == g.seed })
+}
+
+func (g gardenlet) isShoot(ref *corev1.ObjectReference) bool {
+	return ref != nil && g.shoot == client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
+}
+
+// String names the seed or shoot.
+func (g gardenlet) String() string {
+	if g.seed != "" {
+		return "seed " + g.seed
+	}
+	return "shoot " + g.shoot.String()
+}
+
+// usersOfShoot returns what refers to the identities of a Shoot: itself, its CredentialsBinding, and its Seed for the domains of the seed.
+func (r *token) usersOfShoot(ctx context.Context, shoot *corev1beta1.Shoot) ([]client.Object, error) {
+	users := []client.Object{shoot}
+	if name := shoot.Spec.CredentialsBindingName; name != nil {
+		binding := &securityv1alpha1.CredentialsBinding{}
+		if err := r.GardenCache.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: *name}, binding); client.IgnoreNotFound(err) != nil {
+			return nil, err
+		}
+		users = append(users, binding)
+	}
+	if name := shoot.Spec.SeedName; name != nil {
+		seed := &corev1beta1.Seed{}
+		if err := r.GardenCache.Get(ctx, client.ObjectKey{Name: *name}, seed); err != nil {
+			return nil, err
+		}
+		// The names of a shoot may be in domains of the seed. Backups and other resources of the seed are not for shoots.
+		users = append(users, &corev1beta1.Seed{Spec: corev1beta1.SeedSpec{DNS: seed.Spec.DNS}})
+	}
+	return users, nil
 }
 
 func (r *token) seed(ctx context.Context, name *string) (*objectClaim, error) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/kube"
@@ -94,23 +93,4 @@ func extensionsReady(installations []corev1beta1.ControllerInstallation) *corev1
 		Type: corev1beta1.SeedExtensionsReady, Status: corev1beta1.ConditionTrue, Reason: "AllExtensionsReady",
 		Message: "All extensions are installed and healthy.",
 	}
-}
-
-// soften turns a condition that would be False to Progressing, if it was True not longer ago than the threshold. It returns when to check
-// again; zero means that only a change can change the condition.
-func soften(before, desired *corev1beta1.Condition, threshold time.Duration, now time.Time) time.Duration {
-	if desired.Status != corev1beta1.ConditionFalse || threshold == 0 || before == nil {
-		return 0
-	}
-	switch before.Status {
-	case corev1beta1.ConditionTrue:
-		desired.Status = corev1beta1.ConditionProgressing
-		return threshold
-	case corev1beta1.ConditionProgressing:
-		if left := before.LastTransitionTime.Add(threshold).Sub(now); left > 0 {
-			desired.Status = corev1beta1.ConditionProgressing
-			return left
-		}
-	}
-	return 0
 }

@@ -26,7 +26,7 @@ func (r *reconciler) report(
 		}
 	} else {
 		now := r.clock.Now()
-		if left := soften(kube.Condition(seed.Status.Conditions, typ), desired, r.threshold, now); left > 0 {
+		if left := kube.Soften(kube.Condition(seed.Status.Conditions, typ), desired, r.threshold, now); left > 0 {
 			again.RequeueAfter = min(again.RequeueAfter, left)
 		}
 		var changed bool

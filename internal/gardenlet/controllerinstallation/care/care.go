@@ -25,6 +25,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/chart"
 	"gardener.cloud/gardener/internal/component/managedresource"
 	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/installation"
 	"gardener.cloud/gardener/internal/kube"
@@ -102,6 +103,7 @@ func decide(mr *resourcesv1alpha1.ManagedResource) []corev1beta1.Condition {
 	if mr == nil {
 		return nil
 	}
+	mr = withoutValues(mr)
 	const yes, no = corev1beta1.ConditionTrue, corev1beta1.ConditionFalse
 	return []corev1beta1.Condition{
 		condition(corev1beta1.ControllerInstallationInstalled, managedresource.Applied(mr),
@@ -111,6 +113,18 @@ func decide(mr *resourcesv1alpha1.ManagedResource) []corev1beta1.Condition {
 		condition(corev1beta1.ControllerInstallationProgressing, managedresource.RolledOut(mr),
 			state{no, "ControllerRolledOut", "The extension is rolled out."}, state{yes, "ControllerNotRolledOut", ""}),
 	}
+}
+
+// withoutValues withholds what API servers say about objects with data of Secrets: they quote fields that they refuse.
+func withoutValues(mr *resourcesv1alpha1.ManagedResource) *resourcesv1alpha1.ManagedResource {
+	if mr.Annotations[installation.AnnotationSecretData] != "true" {
+		return mr
+	}
+	mr = mr.DeepCopy()
+	if applied := kube.Condition(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied); applied != nil {
+		applied.Message = chart.Withheld
+	}
+	return mr
 }
 
 // state is status, reason and message of a condition.

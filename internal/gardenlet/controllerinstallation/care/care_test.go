@@ -1,6 +1,7 @@
 package care
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -41,6 +42,16 @@ func TestDecide(t *testing.T) {
 				t.Errorf("decide() (-want +got):\n%s", diff)
 			}
 		})
+	}
+	mr := &resourcesv1alpha1.ManagedResource{Status: resourcesv1alpha1.ManagedResourceStatus{Conditions: []corev1beta1.Condition{
+		{Type: resourcesv1alpha1.ResourcesApplied, Status: corev1beta1.ConditionFalse, Message: `Secret "a" is invalid: data[k]: Invalid value: "5ecret"`},
+	}}}
+	if got := decide(mr)[0].Message; !strings.Contains(got, "5ecret") {
+		t.Errorf("without data of Secrets the message is %q", got)
+	}
+	mr.Annotations = map[string]string{"controllerinstallation.gardener.cloud/secret-data": "true"}
+	if got := decide(mr)[0].Message; strings.Contains(got, "5ecret") {
+		t.Errorf("with data of Secrets the message is %q", got)
 	}
 	if got := decide(nil); got != nil {
 		t.Errorf("conditions without a ManagedResource are %v", got)

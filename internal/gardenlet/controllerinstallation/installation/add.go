@@ -26,11 +26,15 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
-	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/chart"
+	"gardener.cloud/gardener/internal/chart"
 )
 
 // Label is on a ManagedResource and names its ControllerInstallation.
 const Label = "controllerinstallation-name"
+
+// AnnotationSecretData is on a ManagedResource whose objects have data of Secrets in the garden, so that what API servers say about them is not
+// for everyone who may read the ControllerInstallation.
+const AnnotationSecretData = "controllerinstallation.gardener.cloud/secret-data"
 
 // Values are what the controller works with.
 type Values struct {

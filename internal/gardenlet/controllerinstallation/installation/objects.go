@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -26,7 +25,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
-	"gardener.cloud/gardener/internal/validation/core"
+	"gardener.cloud/gardener/internal/chart"
 )
 
 const (
@@ -116,8 +115,8 @@ func (r *reconciler) accessObjects(ci *corev1beta1.ControllerInstallation) ([]cl
 	}, nil
 }
 
-// managedObjects are the ManagedResource and the Secret with its objects.
-func managedObjects(ci *corev1beta1.ControllerInstallation, objects []*unstructured.Unstructured) ([]client.Object, error) {
+// managedObjects are the ManagedResource and the Secret with its objects, which may have data of Secrets.
+func managedObjects(ci *corev1beta1.ControllerInstallation, objects []*unstructured.Unstructured, secret bool) ([]client.Object, error) {
 	var manifests bytes.Buffer
 	compressed := brotli.NewWriter(&manifests)
 	for _, object := range objects {
@@ -135,6 +134,9 @@ func managedObjects(ci *corev1beta1.ControllerInstallation, objects []*unstructu
 	meta := metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: ci.Name, Labels: map[string]string{
 		Label: ci.Name, constants.ControllerRegistrationName: ci.Spec.RegistrationRef.Name,
 	}}
+	if secret {
+		meta.Annotations = map[string]string{AnnotationSecretData: "true"}
+	}
 	return []client.Object{
 		&corev1.Secret{
 			ObjectMeta: meta, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{resourcesv1alpha1.CompressedDataKey: manifests.Bytes()},
@@ -151,7 +153,7 @@ func managedObjects(ci *corev1beta1.ControllerInstallation, objects []*unstructu
 // values are the values of the ControllerDeployment, with those about the garden and the seed that extensions may rely on. The latter win.
 // Only the former have placeholders for data: what looks like one in a Seed, also in its annotations, stays as it is.
 func (r *reconciler) values(
-	deployment *gardencorev1.ControllerDeployment, data *resourceData, seed *corev1beta1.Seed, garden string,
+	deployment *gardencorev1.ControllerDeployment, data *chart.Resources, seed *corev1beta1.Seed, garden string,
 ) (map[string]any, error) {
 	values := map[string]any{}
 	if raw := deployment.Helm.Values; raw != nil && len(raw.Raw) > 0 {
@@ -159,7 +161,7 @@ func (r *reconciler) values(
 			return nil, err
 		}
 	}
-	if err := data.expandIn(values); err != nil {
+	if err := data.Expand(values); err != nil {
 		return nil, err
 	}
 	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&seed.Spec)
@@ -192,45 +194,10 @@ func (r *reconciler) values(
 	if seed.Spec.Ingress != nil {
 		seedValues["ingressDomain"] = seed.Spec.Ingress.Domain
 	}
-	merge(values, map[string]any{"gardener": map[string]any{
+	chart.Merge(values, map[string]any{"gardener": map[string]any{
 		"version": r.Version, "garden": gardenValues, "gardenlet": map[string]any{"featureGates": gates}, "seed": seedValues,
 	}})
 	return values, nil
-}
-
-// merge writes the values of from into into. Where both have a map, the maps are merged.
-func merge(into, from map[string]any) {
-	for key, value := range from {
-		inner, isMap := value.(map[string]any)
-		existing, wasMap := into[key].(map[string]any)
-		if isMap && wasMap {
-			merge(existing, inner)
-		} else {
-			into[key] = value
-		}
-	}
-}
-
-// expand replaces the placeholders for data of resources in all strings of values, by what data returns.
-func expand(value any, data func(resource, key string) (string, error)) (any, error) {
-	var err error
-	switch value := value.(type) {
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			if value[key], err = expand(value[key], data); err != nil {
-				return nil, fmt.Errorf("%s: %w", key, err)
-			}
-		}
-	case []any:
-		for i := range value {
-			if value[i], err = expand(value[i], data); err != nil {
-				return nil, fmt.Errorf("%d: %w", i, err)
-			}
-		}
-	case string:
-		return core.ExpandPlaceholders(value, data)
-	}
-	return value, nil
 }
 
 // stringMap is a map in the form that templates can range over.
@@ -240,28 +207,6 @@ func stringMap(in map[string]string) map[string]any {
 		out[key] = value
 	}
 	return out
-}
-
-// changePods changes the spec of the pods of a workload. Other objects are not changed.
-func changePods(object *unstructured.Unstructured, change func(*corev1.PodSpec)) error {
-	path := podSpecPath(object.GetKind())
-	if path == nil {
-		return nil
-	}
-	raw, found, err := unstructured.NestedMap(object.Object, path...)
-	if err != nil || !found {
-		return err
-	}
-	spec := &corev1.PodSpec{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, spec); err != nil {
-		return fmt.Errorf("pods of %s %q: %w", object.GetKind(), object.GetName(), err)
-	}
-	change(spec)
-	changed, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
-	if err != nil {
-		return err
-	}
-	return unstructured.SetNestedMap(object.Object, changed, path...)
 }
 
 // injectSeedName adds the name of the seed to the environment of all containers that have none.
@@ -302,17 +247,4 @@ func project(secret, key string) corev1.VolumeProjection {
 	return corev1.VolumeProjection{Secret: &corev1.SecretProjection{
 		LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Items: []corev1.KeyToPath{{Key: key, Path: key}}, Optional: new(false),
 	}}
-}
-
-// podSpecPath is where a kind has the spec of its pods. Nil if it has none.
-func podSpecPath(kind string) []string {
-	switch kind {
-	case "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job":
-		return []string{"spec", "template", "spec"}
-	case "CronJob":
-		return []string{"spec", "jobTemplate", "spec", "template", "spec"}
-	case "Pod":
-		return []string{"spec"}
-	}
-	return nil
 }

@@ -18,7 +18,8 @@ import (
 
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/chart/charttest"
+	"gardener.cloud/gardener/internal/chart"
+	"gardener.cloud/gardener/internal/chart/charttest"
 )
 
 func parse(t *testing.T, text string) *unstructured.Unstructured {
@@ -104,10 +105,13 @@ func TestRender(t *testing.T) {
 				}}}},
 			},
 		},
-		"another kind":               {template: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nspec: {template: {spec: {containers: [{name: a}]}}}"},
-		"a workload without pods":    {template: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {replicas: 1}"},
-		"an invalid pod spec":        {template: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: 3}", err: "not valid"},
-		"data of a Secret, in texts": {template: "{{ fail .Values.password }}", err: "[redacted]"},
+		"another kind":            {template: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nspec: {template: {spec: {containers: [{name: a}]}}}"},
+		"a workload without pods": {template: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {replicas: 1}"},
+		"an invalid pod spec":     {template: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: 3}", err: "not valid"},
+		"a template that fails": {
+			template: "{{ fail .Values.password }}", err: `not valid: render chart "x", x/templates/a.yaml:1:3: the error is not shown, as values of the chart are data of Secrets`,
+		},
+		"no YAML": {template: "a: {{ .Values.password }}: b", err: "not valid: x/templates/a.yaml is not valid YAML: the error is not shown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			deployment := deploymentWith(t, tc.template)
@@ -119,7 +123,7 @@ func TestRender(t *testing.T) {
 			if err != nil {
 				return
 			}
-			path := podSpecPath(objects[0].GetKind())
+			path := chart.PodSpecPath(objects[0].GetKind())
 			if path == nil {
 				if diff := cmp.Diff(parse(t, tc.template).Object, objects[0].Object); diff != "" {
 					t.Errorf("the object was changed (-want +got):\n%s", diff)
@@ -134,6 +138,28 @@ func TestRender(t *testing.T) {
 				t.Errorf("pods (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Whatever a template does to the data of a Secret, an error does not show it to those who may read ControllerInstallations.
+func TestErrorsDoNotShowSecrets(t *testing.T) {
+	for _, expression := range []string{
+		".Values.password", ".Values.password | b64enc", ".Values.password | quote", ".Values.password | toJson | b64enc | b32enc",
+		".Values.password | upper", ".Values.password | reverse", `regexReplaceAll "(.)" .Values.password "$1 "`, ".Values.password | trunc 5",
+	} {
+		for _, template := range []string{"{{ fail (%) }}", "a: {{ % }}: {", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: {{ % | quote }}}"} {
+			template = strings.ReplaceAll(template, "%", expression)
+			_, err := render(t, deploymentWith(t, template))
+			if err == nil {
+				t.Errorf("%s: no error", template)
+				continue
+			}
+			for _, value := range []string{"5ecret", "NWVjcmV0", "5ECRET", "terce5", "5 e c", "5ecre"} {
+				if strings.Contains(err.Error(), value) {
+					t.Errorf("%s: %v", template, err)
+				}
+			}
+		}
 	}
 }
 
@@ -198,7 +224,7 @@ func TestValues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			deployment.InjectGardenKubeconfig, seed.Spec.Ingress = &tc.inject, tc.ingress
-			got, err := r.values(deployment, &resourceData{}, seed, "g")
+			got, err := r.values(deployment, &chart.Resources{}, seed, "g")
 			if err != nil {
 				t.Fatal(err)
 			}

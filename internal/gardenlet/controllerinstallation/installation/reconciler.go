@@ -18,7 +18,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
-	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/chart"
+	"gardener.cloud/gardener/internal/chart"
 	"gardener.cloud/gardener/internal/kube"
 )
 
@@ -29,9 +29,6 @@ type reconciler struct {
 	gardenCache, seedCache client.Client
 	charts                 *chart.Puller
 }
-
-// errInvalid is for errors that only a change of the objects in the garden can fix.
-var errInvalid = errors.New("not valid")
 
 // Reconcile installs an extension, or removes it.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -64,12 +61,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		if statusErr := r.writeConditions(ctx, ci, invalid(err)); statusErr != nil {
 			err = errors.Join(err, statusErr)
 		}
-		if errors.Is(err, errInvalid) {
+		if errors.Is(err, chart.ErrInvalid) {
 			return reconcile.Result{}, reconcile.TerminalError(err)
 		}
 		return kube.Result(err)
 	}
-	if err := r.install(ctx, ci, seed.Spec.Provider.Zones, gardenAccess(deployment), objects); err != nil {
+	if err := r.install(ctx, ci, deployment, seed.Spec.Provider.Zones, objects); err != nil {
 		return kube.Result(errors.Join(err, r.writeConditions(ctx, ci, valid(), failed(err))))
 	}
 	conditions := []corev1beta1.Condition{valid()}
@@ -92,20 +89,20 @@ func (r *reconciler) render(
 	if err != nil {
 		return nil, fmt.Errorf("read version of the seed: %w", err)
 	}
-	data, err := r.readResources(ctx, deployment)
+	data, err := chart.ReadResources(ctx, r.GardenAPI, deployment.Resources)
 	if err != nil {
 		return nil, err
 	}
 	values, err := r.values(deployment, data, seed, identity.Data[constants.ClusterIdentity])
 	if err != nil {
-		return nil, fmt.Errorf("%w: values: %w", errInvalid, err)
+		return nil, fmt.Errorf("%w: values: %w", chart.ErrInvalid, err)
 	}
 	archive := deployment.Helm.RawChart
 	if len(archive) == 0 {
 		if deployment.Helm.OCIRepository == nil {
-			return nil, fmt.Errorf("%w: ControllerDeployment %q has no chart", errInvalid, deployment.Name)
+			return nil, fmt.Errorf("%w: ControllerDeployment %q has no chart", chart.ErrInvalid, deployment.Name)
 		}
-		if archive, err = r.pull(ctx, deployment.Helm.OCIRepository); err != nil {
+		if archive, err = r.charts.PullFor(ctx, r.GardenAPI, deployment.Helm.OCIRepository); err != nil {
 			return nil, err
 		}
 	}
@@ -113,50 +110,30 @@ func (r *reconciler) render(
 		Name: ci.Spec.RegistrationRef.Name, Namespace: namespaceName(ci), Kubernetes: *version, Values: values,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", errInvalid, data.redact(err.Error()))
+		return nil, fmt.Errorf("%w: %w", chart.ErrInvalid, data.Withheld(err))
 	}
 	for _, object := range objects {
 		// The Secrets with the access are in the namespace of the extension.
 		access := gardenAccess(deployment) && object.GetNamespace() == namespaceName(ci) && object.GetLabels()[constants.InjectGardenKubeconfig] != "false"
-		if err := changePods(object, func(spec *corev1.PodSpec) {
+		if err := chart.ChangePods(object, func(spec *corev1.PodSpec) {
 			if access {
 				injectAccess(spec, r.kubeconfigName())
 			}
 			injectSeedName(spec, r.SeedName)
 		}); err != nil {
-			return nil, fmt.Errorf("%w: %s", errInvalid, data.redact(err.Error()))
+			return nil, fmt.Errorf("%w: %w", chart.ErrInvalid, data.Withheld(&chart.Error{At: "pods of a " + object.GetKind(), Err: err}))
 		}
 	}
 	return objects, nil
 }
 
-// pull pulls a chart with the credentials that the ControllerDeployment refers to.
-func (r *reconciler) pull(ctx context.Context, repository *gardencorev1.OCIRepository) ([]byte, error) {
-	var access chart.Access
-	for _, secret := range []struct {
-		ref  *corev1.LocalObjectReference
-		key  string
-		into *[]byte
-	}{
-		{repository.PullSecretRef, corev1.DockerConfigJsonKey, &access.DockerConfig}, {repository.CABundleSecretRef, "bundle.crt", &access.CABundle},
-	} {
-		if secret.ref == nil {
-			continue
-		}
-		found, key := &corev1.Secret{}, client.ObjectKey{Namespace: constants.GardenNamespace, Name: secret.ref.Name}
-		if err := r.GardenAPI.Get(ctx, key, found); err != nil {
-			return nil, fmt.Errorf("read Secret %q: %w", key, err)
-		}
-		*secret.into = found.Data[secret.key]
-	}
-	return r.charts.Pull(ctx, repository, access)
-}
-
 // install applies the objects for an extension to the seed. Without garden access, that of a former version of the ControllerDeployment is
 // revoked when its pods have been replaced in the ManagedResource.
 func (r *reconciler) install(
-	ctx context.Context, ci *corev1beta1.ControllerInstallation, zones []string, access bool, objects []*unstructured.Unstructured,
+	ctx context.Context, ci *corev1beta1.ControllerInstallation, deployment *gardencorev1.ControllerDeployment, zones []string,
+	objects []*unstructured.Unstructured,
 ) error {
+	access := gardenAccess(deployment)
 	own := []client.Object{namespace(ci, zones)}
 	if access {
 		secrets, err := r.accessObjects(ci)
@@ -168,7 +145,7 @@ func (r *reconciler) install(
 	if err := kube.Apply(ctx, r.seedCache, fieldManager, own...); err != nil {
 		return err
 	}
-	managed, err := managedObjects(ci, objects)
+	managed, err := managedObjects(ci, objects, chart.UsesSecrets(deployment.Resources))
 	if err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ func (r *reconciler) installations(kind string) handler.MapFunc {
 			if err := r.gardenCache.Get(ctx, client.ObjectKey{Name: ci.Spec.RegistrationRef.Name}, registration); err != nil {
 				continue // the ControllerInstallation is being deleted
 			}
-			if responsible(registration, kind, resource.GetExtensionSpec().GetExtensionType()) {
+			if responsible(registration, kind, resource.GetExtensionSpec()) {
 				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Name: ci.Name}})
 			}
 		}
@@ -112,9 +112,13 @@ func (r *reconciler) installations(kind string) handler.MapFunc {
 	}
 }
 
-// responsible is whether an extension is responsible for a kind and type.
-func responsible(registration *corev1beta1.ControllerRegistration, kind, typ string) bool {
-	return slices.ContainsFunc(registration.Spec.Resources, func(r corev1beta1.ControllerResource) bool { return r.Kind == kind && r.Type == typ })
+// responsible is whether an extension in a seed is responsible for a resource. If the seed is the runtime cluster of the garden, gardener-operator
+// has installed the extension a second time, for the resources of class garden.
+func responsible(registration *corev1beta1.ControllerRegistration, kind string, spec extensionsv1alpha1.Spec) bool {
+	return spec.GetExtensionClass() != extensionsv1alpha1.ExtensionClassGarden &&
+		slices.ContainsFunc(registration.Spec.Resources, func(r corev1beta1.ControllerResource) bool {
+			return r.Kind == kind && r.Type == spec.GetExtensionType()
+		})
 }
 
 // Reconcile writes the condition.
@@ -155,9 +159,9 @@ func (r *reconciler) required(ctx context.Context, registration *corev1beta1.Con
 			return nil, fmt.Errorf("list %s: %w", k.name, err)
 		}
 		err := meta.EachListItem(list, func(obj runtime.Object) error {
-			typ := obj.(extensionsv1alpha1.Object).GetExtensionSpec().GetExtensionType() //nolint:forcetypeassert // an extension kind
-			if responsible(registration, k.name, typ) {
-				found = append(found, k.name+"/"+typ)
+			spec := obj.(extensionsv1alpha1.Object).GetExtensionSpec() //nolint:forcetypeassert // an extension kind
+			if responsible(registration, k.name, spec) {
+				found = append(found, k.name+"/"+spec.GetExtensionType())
 			}
 			return nil
 		})

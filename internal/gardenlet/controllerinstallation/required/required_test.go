@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 )
 
 func TestCondition(t *testing.T) {
@@ -20,11 +21,20 @@ func TestResponsible(t *testing.T) {
 	registration := &corev1beta1.ControllerRegistration{Spec: corev1beta1.ControllerRegistrationSpec{
 		Resources: []corev1beta1.ControllerResource{{Kind: "Worker", Type: "local"}, {Kind: "Network", Type: "flannel"}},
 	}}
-	for kindAndType, want := range map[[2]string]bool{
-		{"Worker", "local"}: true, {"Network", "flannel"}: true, {"Worker", "flannel"}: false, {"DNSRecord", "local"}: false,
+	type resource struct {
+		kind, typ string
+		class     extensionsv1alpha1.ExtensionClass
+	}
+	for r, want := range map[resource]bool{
+		{"Worker", "local", ""}: true, {"Network", "flannel", "shoot"}: true, {"Worker", "flannel", ""}: false, {"DNSRecord", "local", ""}: false,
+		{"Worker", "local", "seed"}: true, {"Worker", "local", "garden"}: false,
 	} {
-		if got := responsible(registration, kindAndType[0], kindAndType[1]); got != want {
-			t.Errorf("responsible(%v) is %t", kindAndType, got)
+		spec := &extensionsv1alpha1.DefaultSpec{Type: r.typ}
+		if r.class != "" {
+			spec.Class = &r.class
+		}
+		if got := responsible(registration, r.kind, spec); got != want {
+			t.Errorf("responsible(%v) is %t", r, got)
 		}
 	}
 }

@@ -7,19 +7,17 @@ package care
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -134,7 +132,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		if err := r.seedCache.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return reconcile.Result{}, fmt.Errorf("list ManagedResources: %w", err)
 		}
-		managedResources = append(managedResources, list.Items...)
+		managedResources = append(managedResources, slices.DeleteFunc(list.Items, foreign)...)
 	}
 	now := r.clock.Now()
 	want := decide(kube.Condition(seed.Status.Conditions, corev1beta1.SeedSystemComponentsHealthy), managedResources, problems, now, r.threshold)
@@ -148,6 +146,13 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 	}
 	return reconcile.Result{RequeueAfter: r.period}, nil
+}
+
+// foreign reports whether a ManagedResource in the namespace is not about the seed. Where a garden runs in the same cluster, its components are there, too, and
+// what is for its virtual cluster.
+func foreign(mr resourcesv1alpha1.ManagedResource) bool {
+	typ := corev1beta1.ConditionType(mr.Labels[constants.CareConditionType])
+	return ptr.Deref(mr.Spec.Class, "") == "" || typ != "" && typ != corev1beta1.SeedSystemComponentsHealthy
 }
 
 // withStop returns the conditions with or without EmergencyStopShootReconciliations, and whether they have changed.
@@ -165,25 +170,8 @@ func withStop(conditions []corev1beta1.Condition, stopped bool, now time.Time) (
 }
 
 // unhealthy returns the problems of the components without a ManagedResource.
-func (r *reconciler) unhealthy(ctx context.Context, seed *corev1beta1.Seed) (problems []string, err error) {
-	for _, object := range r.components(seed) {
-		gvk, err := apiutil.GVKForObject(object, r.seedCache.Scheme())
-		if err != nil {
-			return nil, err
-		}
-		key := client.ObjectKeyFromObject(object)
-		problem := func(err error) { problems = append(problems, fmt.Sprintf("%s %s: %s", gvk.Kind, key, err)) }
-		if err := r.seedAPI.Get(ctx, key, object); apierrors.IsNotFound(err) {
-			problem(errors.New("not found"))
-		} else if err != nil {
-			return nil, fmt.Errorf("read %s %q: %w", gvk.Kind, key, err)
-		} else if err := kube.Healthy(object); err != nil {
-			problem(err)
-		} else if err := kube.RolledOut(object); err != nil {
-			problem(err)
-		}
-	}
-	return problems, nil
+func (r *reconciler) unhealthy(ctx context.Context, seed *corev1beta1.Seed) ([]string, error) {
+	return kube.Problems(ctx, r.seedAPI, r.seedCache.Scheme(), r.components(seed)...)
 }
 
 // extensionProblems returns the problems of the Extensions that the seed has for itself: what is not reconciled, and the health that extensions

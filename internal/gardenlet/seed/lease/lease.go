@@ -99,20 +99,19 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 func (r *reconciler) renew(ctx context.Context, seed *corev1beta1.Seed) error {
 	key := client.ObjectKey{Namespace: constants.GardenerSeedLeaseNamespace, Name: seed.Name}
 	if r.last == nil {
-		lease := &coordinationv1.Lease{}
-		err := r.gardenCache.Get(ctx, key, lease)
-		if apierrors.IsNotFound(err) {
-			lease.Namespace, lease.Name = key.Namespace, key.Name
-			r.fill(lease, seed)
-			if err = r.gardenCache.Create(ctx, lease); err == nil {
-				r.last = lease
-			}
+		// It is created before it is read, as a gardenlet may create it at once, but read it only when its Seed is known to be there.
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		r.fill(lease, seed)
+		err := r.gardenCache.Create(ctx, lease)
+		if err == nil {
+			r.last = lease
+			return nil
 		}
-		if err != nil {
+		if !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create Lease %q: %w", key, err)
 		}
-		if r.last != nil {
-			return nil
+		if err := r.gardenCache.Get(ctx, key, lease); err != nil {
+			return fmt.Errorf("read Lease %q: %w", key, err)
 		}
 		r.last = lease
 	}

@@ -27,7 +27,7 @@ import (
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	"gardener.cloud/gardener/internal/component/verticalpodautoscaler"
+	"gardener.cloud/gardener/internal/stage/systemcomponents"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
@@ -52,7 +52,7 @@ type Values struct {
 	// Capacity is what the seed has of each resource, such as shoots. Reserved is the part that the scheduler does not use.
 	Capacity, Reserved corev1.ResourceList
 	// Images are those of the components.
-	Images Images
+	Images systemcomponents.Images
 	// ETCD configures etcd-druid. It may be nil.
 	ETCD *gardenletconfigv1alpha1.ETCDConfig
 	// NodeToleration is how long pods in the seed tolerate failed nodes if they do not say it. It may be nil.
@@ -63,18 +63,6 @@ type Values struct {
 	Metrics *flow.Metrics
 	// Clock is for the status.
 	Clock clock.PassiveClock
-}
-
-// Images are references of images.
-type Images struct {
-	// Gardener is the image of all components of Gardener.
-	Gardener string
-	// Etcd is the image of etcd.
-	Etcd string
-	// HAProxy is the image of the proxy in the gateway.
-	HAProxy string
-	// Autoscaler are those of the Vertical Pod Autoscaler.
-	Autoscaler verticalpodautoscaler.Images
 }
 
 // Add adds the controller to a manager.

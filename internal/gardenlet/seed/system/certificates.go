@@ -8,9 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/resourcemanager"
 	"gardener.cloud/gardener/internal/component/verticalpodautoscaler"
 	"gardener.cloud/gardener/internal/component/workload"
+	"gardener.cloud/gardener/internal/stage/systemcomponents"
 	"gardener.cloud/gardener/pkg/secrets"
 )
 
@@ -21,46 +23,45 @@ const (
 	serverValidity = 90 * 24 * time.Hour
 )
 
-// certificates are what one run of the flow has for the components with webhooks.
+// certificates are what one run of the flow has for gardener-resource-manager.
 type certificates struct {
 	manager *secrets.Manager
 	// caBundle has the CA certificates of the seed, as PEM.
 	caBundle []byte
-	// resourceManager and vpa are the names of the Secrets with the server certificates of gardener-resource-manager and of
-	// vpa-admission-controller.
-	resourceManager, vpa string
+	// resourceManager is the name of the Secret with the server certificate.
+	resourceManager string
 }
 
-// createCertificates creates the CA of the seed, and the server certificates of this flow.
-func (s *run) createCertificates(ctx context.Context) error {
+// createCertificates creates the CA of the seed, and the server certificates of its system components.
+func (s *run) createCertificates(ctx context.Context) (systemcomponents.Certificates, error) {
+	c := systemcomponents.Certificates{}
 	manager, err := secrets.New(ctx, secrets.Values{Client: s.SeedAPI, Namespace: constants.GardenNamespace, Identity: fieldManager})
 	if err != nil {
-		return err
+		return c, err
 	}
 	if _, err := manager.Generate(ctx, &secrets.CertificateAuthority{
 		Name: constants.SecretNameCASeed, CommonName: "kubernetes", Validity: caValidity,
 	}, secrets.RenewCA(), secrets.KeepOld()); err != nil {
-		return err
+		return c, err
 	}
 	bundle, ok := manager.Get(constants.SecretNameCASeed, secrets.Bundle)
 	if !ok {
-		return fmt.Errorf("CA %q has no bundle", constants.SecretNameCASeed)
+		return c, fmt.Errorf("CA %q has no bundle", constants.SecretNameCASeed)
 	}
-	c := certificates{manager: manager, caBundle: bundle.Data[secrets.DataKeyCertificateBundle]}
-	server, err := serverCertificate(ctx, manager, resourcemanager.Name, resourcemanager.ServerNames(constants.GardenNamespace))
+	server, err := serverCertificate(ctx, manager, resourcemanager.Name, resourcemanager.ServerNames(instance.Shoot, constants.GardenNamespace))
 	if err != nil {
-		return err
+		return c, err
 	}
-	c.resourceManager = server.Name
+	s.certificates = certificates{manager: manager, caBundle: bundle.Data[secrets.DataKeyCertificateBundle], resourceManager: server.Name}
+	c.CABundle = s.certificates.caBundle
 	if workload.Autoscaled(s.seed) {
 		server, err := serverCertificate(ctx, manager, verticalpodautoscaler.WebhookService, verticalpodautoscaler.ServerNames(constants.GardenNamespace))
 		if err != nil {
-			return err
+			return c, err
 		}
-		c.vpa = server.Name
+		c.Autoscaler = server.Name
 	}
-	s.certificates = c
-	return nil
+	return c, nil
 }
 
 // serverCertificate creates the certificate of a server in the seed, signed by the CA of the seed.

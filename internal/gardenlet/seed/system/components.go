@@ -2,51 +2,70 @@ package system
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	"gardener.cloud/gardener/internal/component/etcddruid"
-	"gardener.cloud/gardener/internal/component/gateway"
+	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+	"gardener.cloud/gardener/internal/component/priorityclass"
 	"gardener.cloud/gardener/internal/component/resourcemanager"
-	"gardener.cloud/gardener/internal/component/verticalpodautoscaler"
 	"gardener.cloud/gardener/internal/component/workload"
-	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/stage/systemcomponents"
 )
-
-// vpaComponents are the names of the Deployments of the Vertical Pod Autoscaler.
-var vpaComponents = []string{verticalpodautoscaler.Recommender, verticalpodautoscaler.Updater, verticalpodautoscaler.AdmissionController}
 
 // Components are the objects of a seed whose health is not in the status of a ManagedResource: the flow deploys them without one. They
 // have kind, namespace and name only.
 func Components(seed *corev1beta1.Seed) []client.Object {
-	deployment := func(namespace, name string) client.Object {
-		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	}
-	components := []client.Object{
-		deployment(constants.GardenNamespace, resourcemanager.Name), deployment(constants.GardenNamespace, etcddruid.Name),
-		deployment(gateway.Namespace, gateway.Name), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: gateway.Namespace, Name: gateway.Name}},
-	}
-	if workload.Autoscaled(seed) {
-		for _, name := range vpaComponents {
-			components = append(components, deployment(constants.GardenNamespace, name))
-		}
-	}
-	return components
+	return systemcomponents.Components(workload.Autoscaled(seed))
 }
 
-// awaitDeployment waits until a Deployment in the namespace garden is rolled out and healthy.
-func (r *reconciler) awaitDeployment(ctx context.Context, name string) error {
-	return kube.Await(ctx, r.SeedAPI, &appsv1.DeploymentList{}, func(found []*appsv1.Deployment) error {
-		if len(found) == 0 {
-			return fmt.Errorf("Deployment %s/%s not found", constants.GardenNamespace, name)
+// systemComponents are the inputs for the components that the seed shares with the runtime cluster of a garden.
+func (s *run) systemComponents() *systemcomponents.Inputs {
+	in := &systemcomponents.Inputs{
+		API: s.SeedAPI, FieldManager: fieldManager, Images: s.Images, Replicas: s.replicas, PriorityClasses: priorityclass.Seed(),
+		Certificates: s.createCertificates, ResourceManager: s.resourceManager,
+	}
+	if settings := s.seed.Spec.Settings; settings != nil && settings.LoadBalancerServices != nil {
+		services := settings.LoadBalancerServices
+		in.LoadBalancer = systemcomponents.LoadBalancer{
+			Annotations: services.Annotations, Class: services.Class, ExternalTrafficPolicy: ptr.Deref(services.ExternalTrafficPolicy, ""),
+			ProxyProtocol: services.ProxyProtocol != nil && services.ProxyProtocol.Allowed,
 		}
-		return errors.Join(kube.RolledOut(found[0]), kube.Healthy(found[0]))
-	}, nil, client.InNamespace(constants.GardenNamespace), client.MatchingFields{metav1.ObjectNameField: name})
+	}
+	if workload.Autoscaled(s.seed) {
+		setting := s.seed.Spec.Settings.VerticalPodAutoscaler
+		in.Autoscaler = &corev1beta1.VerticalPodAutoscaler{FeatureGates: setting.FeatureGates, MaxAllowed: setting.MaxAllowed}
+	}
+	if c := s.ETCD; c != nil && c.ETCDController != nil && c.ETCDController.Workers != nil {
+		in.EtcdWorkers = int(*c.ETCDController.Workers)
+	}
+	return in
+}
+
+// resourceManager returns the values of gardener-resource-manager.
+func (s *run) resourceManager() (resourcemanager.Values, error) {
+	config := resourcemanager.ForSeed()
+	if t := s.NodeToleration; t != nil {
+		config.Webhooks.HighAvailabilityConfig.DefaultNotReadyTolerationSeconds = t.DefaultNotReadyTolerationSeconds
+		config.Webhooks.HighAvailabilityConfig.DefaultUnreachableTolerationSeconds = t.DefaultUnreachableTolerationSeconds
+	}
+	return resourcemanager.Values{
+		Namespace: constants.GardenNamespace, Image: s.Images.Gardener, Replicas: s.replicas, Config: config,
+		ServerSecret: s.certificates.resourceManager, CABundle: s.certificates.caBundle,
+	}, nil
+}
+
+// hostsGarden is whether a garden runs in the seed, so that gardener-operator deploys the system components.
+func hostsGarden(ctx context.Context, seedAPI client.Reader) (bool, error) {
+	gardens := &metav1.PartialObjectMetadataList{}
+	gardens.SetGroupVersionKind(operatorv1alpha1.SchemeGroupVersion.WithKind("GardenList"))
+	if err := seedAPI.List(ctx, gardens); err != nil && !meta.IsNoMatchError(err) {
+		return false, fmt.Errorf("list Gardens in the seed: %w", err)
+	}
+	return len(gardens.Items) > 0, nil
 }

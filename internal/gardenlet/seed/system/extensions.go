@@ -71,7 +71,7 @@ func (s *run) references() foundation.References {
 // extensionTasks are the tasks of the Extensions, and of the objects that they refer to.
 func (s *run) extensionTasks(e extensions) []flow.Task {
 	tasks := []flow.Task{
-		flow.Do("references", "Copying referenced resources", func(ctx context.Context) error { return s.references().Copy(ctx) }, "namespace"),
+		flow.Do("references", "Copying referenced resources", func(ctx context.Context) error { return s.references().Copy(ctx) }).IfPresent("namespace"),
 	}
 	values := extensionobject.Values{Client: s.SeedAPI, Clock: s.Clock, Always: unfinished(s.seed, s.Gardener)}
 	used := []string{"references"}
@@ -84,11 +84,11 @@ func (s *run) extensionTasks(e extensions) []flow.Task {
 				return err
 			}
 			return extensionobject.Await(ctx, values, obj)
-		}, "references", "crds-extensions", "resource-manager-ready")
+		}, "references").IfPresent("crds-extensions", "resource-manager-ready")
 		tasks, used = append(tasks, task), append(used, task.ID)
 	}
 	for _, e := range e.stale {
-		task := extension.Deletion(s.stageRun(), e, "crds-extensions")
+		task := extension.Deletion(s.stageRun(), e).IfPresent("crds-extensions")
 		tasks, used = append(tasks, task), append(used, task.ID)
 	}
 	return append(tasks, flow.Do("references-cleanup", "Deleting unused copies of referenced resources", func(ctx context.Context) error {

@@ -23,9 +23,8 @@ import (
 const (
 	// flowTimeout is the end of one run of the flow.
 	flowTimeout = 5 * time.Minute
-	// checkShootsAfter is when a deleted Seed with shoots is checked again. There is no watch: the Shoots in the cache are those that have the
-	// seed in their spec, and the Seed also waits for those that have it in their status.
-	checkShootsAfter = 15 * time.Second
+	// checkAgainAfter is when a deleted Seed is checked again that waits for the deletion of other objects. Not all of them are watched.
+	checkAgainAfter = 15 * time.Second
 	// fieldManager owns the fields of what the flow applies, and its Secrets with certificates.
 	fieldManager = "gardenlet"
 )
@@ -56,7 +55,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	f, err := r.newFlow(seed, extensions)
+	hostsGarden, err := hostsGarden(ctx, r.SeedAPI)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	f, err := r.newFlow(seed, extensions, hostsGarden)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -171,7 +174,7 @@ func (r *reconciler) delete(ctx context.Context, seed *corev1beta1.Seed) (reconc
 		gardenCache: r.gardenCache, clock: r.Clock, seed: seed, reportsProgress: true, operation: corev1beta1.LastOperationTypeDelete,
 	}
 	if pending != "" {
-		return reconcile.Result{RequeueAfter: checkShootsAfter}, status.write(ctx, corev1beta1.LastOperationStateProcessing, 0, pending)
+		return reconcile.Result{RequeueAfter: checkAgainAfter}, status.write(ctx, corev1beta1.LastOperationStateProcessing, 0, pending)
 	}
 	extensions, err := r.observeExtensions(ctx, seed)
 	if err != nil {
@@ -188,10 +191,14 @@ func (r *reconciler) delete(ctx context.Context, seed *corev1beta1.Seed) (reconc
 	if installed, err := r.installed(ctx); err != nil {
 		return reconcile.Result{}, err
 	} else if installed > 0 {
-		return reconcile.Result{RequeueAfter: checkShootsAfter}, status.write(ctx, corev1beta1.LastOperationStateProcessing, 0,
+		return reconcile.Result{RequeueAfter: checkAgainAfter}, status.write(ctx, corev1beta1.LastOperationStateProcessing, 0,
 			fmt.Sprintf("Waiting until there are no ControllerInstallations (%d) for the seed.", installed))
 	}
-	f, err := r.newDeletion(seed)
+	hostsGarden, err := hostsGarden(ctx, r.SeedAPI)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	f, err := r.newDeletion(seed, hostsGarden)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -204,15 +211,12 @@ func (r *reconciler) delete(ctx context.Context, seed *corev1beta1.Seed) (reconc
 
 // pendingBeforeDeletion returns a sentence about what must be deleted before the Seed. It is empty if the deletion flow may run.
 func (r *reconciler) pendingBeforeDeletion(ctx context.Context, seed *corev1beta1.Seed) (string, error) {
-	var shoots int
-	for _, key := range []string{"spec.seedName", "status.seedName"} {
-		list := &corev1beta1.ShootList{}
-		if err := r.GardenAPI.List(ctx, list, client.MatchingFields{key: seed.Name}, client.Limit(1)); err != nil {
-			return "", fmt.Errorf("list shoots: %w", err)
-		}
-		shoots += len(list.Items)
+	// The label is on those with the seed in their spec or in their status.
+	shoots := &corev1beta1.ShootList{}
+	if err := r.GardenAPI.List(ctx, shoots, client.MatchingLabels{constants.PrefixSeedName + seed.Name: "true"}, client.Limit(1)); err != nil {
+		return "", fmt.Errorf("list shoots: %w", err)
 	}
-	if shoots > 0 {
+	if len(shoots.Items) > 0 {
 		return "Waiting until there are no shoots on the seed.", nil
 	}
 	buckets := &corev1beta1.BackupBucketList{}

@@ -27,6 +27,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/etcd"
 	"gardener.cloud/gardener/internal/kube"
 )
 
@@ -83,7 +84,7 @@ func healthChanged() predicate.Funcs {
 		case *appsv1.Deployment:
 			return kube.DeploymentComplete(o)
 		case *druidv1alpha1.Etcd:
-			return etcdProblem(o)
+			return etcd.Healthy(o)
 		}
 		return nil
 	}

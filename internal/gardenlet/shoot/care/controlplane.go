@@ -6,10 +6,10 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	"gardener.cloud/gardener/internal/component/etcd"
 	"gardener.cloud/gardener/internal/kube"
 )
 
@@ -45,25 +45,12 @@ func controlPlaneProblems(shoot *corev1beta1.Shoot, o *observed, now time.Time) 
 			errs = append(errs, fmt.Errorf("Etcd %q not found", name))
 			continue
 		}
-		errs = append(errs, etcdProblem(&o.etcds[index]))
+		errs = append(errs, etcd.Healthy(&o.etcds[index]))
 	}
 	for i := range o.etcds {
 		errs = append(errs, etcdRolloutProblem(&o.etcds[i], now))
 	}
 	return errs
-}
-
-// etcdProblem returns why an Etcd is not healthy, or nil if it is. One without backups is not, even if it serves its clients.
-func etcdProblem(etcd *druidv1alpha1.Etcd) error {
-	if !ptr.Deref(etcd.Status.Ready, false) {
-		return fmt.Errorf("Etcd %q: %d of %d members are ready", etcd.Name, etcd.Status.ReadyReplicas, etcd.Spec.Replicas)
-	}
-	for _, c := range etcd.Status.Conditions {
-		if c.Type == druidv1alpha1.ConditionTypeBackupReady && c.Status == druidv1alpha1.ConditionFalse {
-			return fmt.Errorf("Etcd %q: backups: %s", etcd.Name, c.Message)
-		}
-	}
-	return nil
 }
 
 // etcdRolloutProblem returns that the rollout of an Etcd takes too long, or nil. The Etcd may serve its clients nevertheless.

@@ -7,8 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
@@ -37,15 +37,37 @@ func usersFault(err error) bool {
 	return apierrors.IsNotFound(err) || slices.Contains(errorcode.Of(err), corev1beta1.ErrorConfigurationProblem)
 }
 
-// withoutPlugins returns the configuration without the admission plugins that it enables. They are not needed by a cluster that is deleted,
-// which must not depend on what their configuration refers to.
-func withoutPlugins(config *corev1beta1.KubeAPIServerConfig) *corev1beta1.KubeAPIServerConfig {
-	if config == nil {
-		return nil
+// validAPIServerValues returns the values of the kube-apiserver of a Shoot in deletion, which must not depend on what only its owner can fix:
+// parts of the configuration that refer to objects which are missing or invalid are left out. The other parts stay, as they may be what keeps
+// users from creating what would have to be deleted, too.
+func validAPIServerValues(ctx context.Context, gardenAPI client.Reader, source values.Source, replicas int32) (kubeapiserver.Values, error) {
+	v, err := source.KubeAPIServer(replicas, kubeapiserver.Files{})
+	if err != nil || v.Config == nil {
+		return v, err
 	}
-	config = config.DeepCopy()
-	config.AdmissionPlugins = slices.DeleteFunc(config.AdmissionPlugins, func(p corev1beta1.AdmissionPlugin) bool { return !ptr.Deref(p.Disabled, false) })
-	return config
+	given := v.Config
+	v.Config = given.DeepCopy()
+	v.Config.AdmissionPlugins = nil
+	for _, part := range parts(given) {
+		with := v
+		with.Config, with.Files = v.Config.DeepCopy(), v.Files.Copy()
+		err := part.add(ctx, reader{gardenAPI: gardenAPI, namespace: source.Shoot.Namespace}, &with.Files)
+		if err == nil {
+			if part.plugin != nil {
+				with.Config.AdmissionPlugins = append(with.Config.AdmissionPlugins, *part.plugin)
+			}
+			_, err = kubeapiserver.Objects(with)
+		}
+		switch {
+		case err == nil:
+			v = with
+		case usersFault(err):
+			logf.FromContext(ctx).Info("Deploying kube-apiserver of the deleted Shoot without a part of its configuration", "reason", err.Error())
+		default:
+			return v, err
+		}
+	}
+	return v, nil
 }
 
 // apiServerFiles reads the objects in the garden to which the configuration of the kube-apiserver refers.
@@ -54,36 +76,60 @@ func apiServerFiles(ctx context.Context, gardenAPI client.Reader, shoot *corev1b
 	if c == nil {
 		return f, nil
 	}
-	read := reader{gardenAPI: gardenAPI, namespace: shoot.Namespace}
-	if audit := c.AuditConfig; audit != nil && audit.AuditPolicy != nil && audit.AuditPolicy.ConfigMapRef != nil {
-		if f.AuditPolicy, err = read.configMap(ctx, audit.AuditPolicy.ConfigMapRef.Name, auditPolicyKey); err != nil {
-			return f, err
-		}
-	}
-	if c.StructuredAuthentication != nil {
-		if f.Authentication, err = read.configMap(ctx, c.StructuredAuthentication.ConfigMapName, configKey); err != nil {
-			return f, err
-		}
-	}
-	if authorization := c.StructuredAuthorization; authorization != nil {
-		if f.Authorization, err = read.configMap(ctx, authorization.ConfigMapName, configKey); err != nil {
-			return f, err
-		}
-		for _, reference := range authorization.Kubeconfigs {
-			if err := read.kubeconfig(ctx, &f.AuthorizationKubeconfigs, reference.AuthorizerName, reference.SecretName); err != nil {
-				return f, err
-			}
-		}
-	}
-	for _, plugin := range c.AdmissionPlugins {
-		if plugin.KubeconfigSecretName == nil {
-			continue
-		}
-		if err := read.kubeconfig(ctx, &f.AdmissionKubeconfigs, plugin.Name, *plugin.KubeconfigSecretName); err != nil {
+	for _, part := range parts(c) {
+		if err := part.add(ctx, reader{gardenAPI: gardenAPI, namespace: shoot.Namespace}, &f); err != nil {
 			return f, err
 		}
 	}
 	return f, nil
+}
+
+// part is a part of the configuration of the kube-apiserver that is valid or not whatever the other parts are.
+type part struct {
+	// add reads the files of the part.
+	add func(context.Context, reader, *kubeapiserver.Files) error
+	// plugin is the admission plugin that the part is, nil for other parts.
+	plugin *corev1beta1.AdmissionPlugin
+}
+
+// parts returns the parts of a configuration that may refer to objects in the garden.
+func parts(c *corev1beta1.KubeAPIServerConfig) []part {
+	var out []part
+	if audit := c.AuditConfig; audit != nil && audit.AuditPolicy != nil && audit.AuditPolicy.ConfigMapRef != nil {
+		out = append(out, part{add: func(ctx context.Context, read reader, f *kubeapiserver.Files) (err error) {
+			f.AuditPolicy, err = read.configMap(ctx, audit.AuditPolicy.ConfigMapRef.Name, auditPolicyKey)
+			return err
+		}})
+	}
+	if authentication := c.StructuredAuthentication; authentication != nil {
+		out = append(out, part{add: func(ctx context.Context, read reader, f *kubeapiserver.Files) (err error) {
+			f.Authentication, err = read.configMap(ctx, authentication.ConfigMapName, configKey)
+			return err
+		}})
+	}
+	if authorization := c.StructuredAuthorization; authorization != nil {
+		out = append(out, part{add: func(ctx context.Context, read reader, f *kubeapiserver.Files) (err error) {
+			if f.Authorization, err = read.configMap(ctx, authorization.ConfigMapName, configKey); err != nil {
+				return err
+			}
+			for _, reference := range authorization.Kubeconfigs {
+				if err := read.kubeconfig(ctx, &f.AuthorizationKubeconfigs, reference.AuthorizerName, reference.SecretName); err != nil {
+					return err
+				}
+			}
+			return nil
+		}})
+	}
+	for i := range c.AdmissionPlugins {
+		plugin := &c.AdmissionPlugins[i]
+		out = append(out, part{plugin: plugin, add: func(ctx context.Context, read reader, f *kubeapiserver.Files) error {
+			if plugin.KubeconfigSecretName == nil {
+				return nil
+			}
+			return read.kubeconfig(ctx, &f.AdmissionKubeconfigs, plugin.Name, *plugin.KubeconfigSecretName)
+		}})
+	}
+	return out
 }
 
 // reader reads objects in the namespace of a project.

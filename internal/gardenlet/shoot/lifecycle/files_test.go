@@ -135,7 +135,7 @@ func TestInvalidFilesDoNotPreventTheDeletion(t *testing.T) {
 	o.Shoot.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{
 		AuditConfig: &corev1beta1.AuditConfig{AuditPolicy: &corev1beta1.AuditPolicy{ConfigMapRef: &corev1.ObjectReference{Name: "policy"}}},
 		AdmissionPlugins: []corev1beta1.AdmissionPlugin{
-			{Name: "ImagePolicyWebhook", KubeconfigSecretName: new("webhook")}, {Name: "ResourceQuota", Disabled: new(true)},
+			{Name: "ImagePolicyWebhook", KubeconfigSecretName: new("webhook")}, {Name: "ResourceQuota", Disabled: new(true)}, {Name: "AlwaysPullImages"},
 		},
 	}
 	flags := func() string {
@@ -168,11 +168,25 @@ func TestInvalidFilesDoNotPreventTheDeletion(t *testing.T) {
 			}
 			o.Shoot.DeletionTimestamp = new(metav1.Now())
 			begin(t, l, o)
-			if got := flags(); strings.Contains(got, "audit-log-path") || strings.Contains(got, "ImagePolicyWebhook") || !strings.Contains(got, "--disable-admission-plugins=ResourceQuota") {
+			got := flags()
+			if strings.Contains(got, "audit-log-path") || strings.Contains(got, "ImagePolicyWebhook") || !strings.Contains(got, "--disable-admission-plugins=ResourceQuota") {
 				t.Errorf("flags: %s", got)
+			}
+			if !strings.Contains(got, "AlwaysPullImages") {
+				t.Errorf("what is valid is dropped as well: %s", got)
 			}
 		})
 	}
+	t.Run("another one is valid", func(t *testing.T) {
+		valid := &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{auditPolicyKey: "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"}}
+		if err := l.garden.Create(t.Context(), valid); err != nil {
+			t.Fatal(err)
+		}
+		begin(t, l, o)
+		if got := flags(); !strings.Contains(got, "audit-log-path") || strings.Contains(got, "ImagePolicyWebhook") {
+			t.Errorf("flags: %s", got)
+		}
+	})
 	unavailable := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return apierrors.NewServiceUnavailable("later")

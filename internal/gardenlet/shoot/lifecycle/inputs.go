@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -17,6 +16,7 @@ import (
 	"gardener.cloud/gardener/internal/component/kubescheduler"
 	"gardener.cloud/gardener/internal/component/nodelocaldns"
 	"gardener.cloud/gardener/internal/shoot/access"
+	"gardener.cloud/gardener/internal/shoot/issuer"
 	"gardener.cloud/gardener/internal/shoot/observed"
 	"gardener.cloud/gardener/internal/shoot/values"
 	"gardener.cloud/gardener/internal/stage"
@@ -111,7 +111,7 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 			CloudProvider: o.CloudProvider,
 		},
 		publication: publication.Inputs{
-			Run: run, Shoot: shoot, Project: o.Project, Issuer: o.Issuer, HadIssuer: hasManagedIssuer(shoot), Credentials: set,
+			Run: run, Shoot: shoot, Project: o.Project, Issuer: o.Issuer, HadIssuer: issuer.Managed(shoot), Credentials: set,
 		},
 		dns: dns.Inputs{
 			Run: run, Hosts: o.Hosts(), Internal: o.Internal, External: o.External, TTL: r.Config.DNSEntryTTLSeconds,
@@ -184,9 +184,7 @@ func (r *reconciler) apiServerInputs(run *stage.Run, source values.Source, k kin
 		Values: func(ctx context.Context, replicas int32) (kubeapiserver.Values, error) {
 			values, err := apiServerValues(ctx, r.GardenAPI, source, replicas)
 			if err != nil && o.Shoot.DeletionTimestamp != nil && usersFault(err) {
-				logf.FromContext(ctx).Info("Deploying kube-apiserver without the configuration that the deleted Shoot refers to", "reason", err.Error())
-				values, err = source.KubeAPIServer(replicas, kubeapiserver.Files{})
-				values.Config = withoutPlugins(values.Config)
+				return validAPIServerValues(ctx, r.GardenAPI, source, replicas)
 			}
 			return values, err
 		},

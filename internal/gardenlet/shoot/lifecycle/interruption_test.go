@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -19,6 +22,7 @@ import (
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/shoot/observed"
 	"gardener.cloud/gardener/internal/shoot/observed/observedtest"
@@ -52,6 +56,14 @@ func newLandscape(t *testing.T) *landscape {
 			gardenCache: c.Garden,
 		},
 	}
+}
+
+// createProject creates a Project and its namespace.
+func (l *landscape) createProject(ctx context.Context, name, namespace string) error {
+	return errors.Join(
+		l.garden.Create(ctx, &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1beta1.ProjectSpec{Namespace: &namespace}}),
+		l.garden.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{constants.ProjectName: name}}}),
+	)
 }
 
 // TestInterruption stops each flow after each task, runs it again from the start, and expects the same objects every time.

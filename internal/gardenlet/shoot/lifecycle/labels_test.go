@@ -42,8 +42,8 @@ func TestLabelsThatToolsLookFor(t *testing.T) {
 	role := func(value string) labels { return labels{"gardener.cloud/role": value} }
 	// mutated is what control plane webhooks of extensions select.
 	mutated := labels{"provider.extensions.gardener.cloud/mutated-by-controlplane-webhook": "true"}
-	component := func(name string) labels {
-		return merge(role("controlplane"), mutated, labels{"app": "kubernetes", "role": name})
+	component := func(name, kind string) labels {
+		return merge(role("controlplane"), mutated, labels{"app": "kubernetes", "role": name, "high-availability-config.resources.gardener.cloud/type": kind})
 	}
 	generated := func(name string) labels {
 		return labels{
@@ -72,9 +72,9 @@ func TestLabelsThatToolsLookFor(t *testing.T) {
 			"extensions.gardener.cloud/usual": "true",
 		}), labels{"shoot.gardener.cloud/uid": "1", "high-availability-config.resources.gardener.cloud/failure-tolerance-type": ""}},
 
-		{l.seed, &appsv1.DeploymentList{}, namespace, "kube-apiserver", component("apiserver"), nil},
-		{l.seed, &appsv1.DeploymentList{}, namespace, "kube-controller-manager", component("controller-manager"), nil},
-		{l.seed, &appsv1.DeploymentList{}, namespace, "kube-scheduler", component("scheduler"), nil},
+		{l.seed, &appsv1.DeploymentList{}, namespace, "kube-apiserver", component("apiserver", "server"), nil},
+		{l.seed, &appsv1.DeploymentList{}, namespace, "kube-controller-manager", component("controller-manager", "controller"), nil},
+		{l.seed, &appsv1.DeploymentList{}, namespace, "kube-scheduler", component("scheduler", "controller"), nil},
 		{l.seed, &appsv1.DeploymentList{}, namespace, "vpn-seed-server", merge(role("controlplane"), mutated), nil},
 		{l.seed, &extensionsv1alpha1.OperatingSystemConfigList{}, namespace, ".+-init", merge(mutated, labels{"worker.gardener.cloud/pool": "*"}), nil},
 		{l.seed, &extensionsv1alpha1.OperatingSystemConfigList{}, namespace, ".+-original", merge(mutated, labels{"worker.gardener.cloud/pool": "*"}), nil},

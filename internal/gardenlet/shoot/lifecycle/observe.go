@@ -18,15 +18,13 @@ import (
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/shoot/dnsname"
+	"gardener.cloud/gardener/internal/shoot/issuer"
 	"gardener.cloud/gardener/internal/shoot/observed"
 	"gardener.cloud/gardener/internal/stage/dns"
 	"gardener.cloud/gardener/internal/stage/extension"
 	"gardener.cloud/gardener/internal/stage/usercredential"
 	"gardener.cloud/gardener/pkg/errorcode"
 )
-
-// hostnameKey has the host of all managed issuers, in the Secret of the landscape for them.
-const hostnameKey = "hostname"
 
 // observer reads the state of a shoot.
 type observer struct {
@@ -98,19 +96,28 @@ func (r observer) apiServerStopped(ctx context.Context, namespace string) (bool,
 	return err != nil || ptr.Deref(deployment.Spec.Replicas, 0) == 0, nil
 }
 
-// project returns the name of the project of a shoot.
+// project returns the name of the project of a shoot. The namespace names it, as a gardenlet may not list projects.
 func (r observer) project(ctx context.Context, shoot *corev1beta1.Shoot) (string, error) {
-	projects := &corev1beta1.ProjectList{}
-	if err := r.gardenAPI.List(ctx, projects, client.MatchingFields{"spec.namespace": shoot.Namespace}); err != nil {
-		return "", fmt.Errorf("find project of namespace %q: %w", shoot.Namespace, err)
+	namespace := &corev1.Namespace{}
+	if err := r.gardenAPI.Get(ctx, client.ObjectKey{Name: shoot.Namespace}, namespace); err != nil {
+		return "", fmt.Errorf("read Namespace %q in the garden: %w", shoot.Namespace, err)
 	}
-	if len(projects.Items) == 0 {
+	name := namespace.Labels[constants.ProjectName]
+	if name == "" {
 		return "", fmt.Errorf("namespace %q belongs to no project", shoot.Namespace)
 	}
-	return projects.Items[0].Name, nil
+	project := &corev1beta1.Project{}
+	if err := r.gardenAPI.Get(ctx, client.ObjectKey{Name: name}, project); err != nil {
+		return "", fmt.Errorf("read Project %q: %w", name, err)
+	}
+	if ptr.Deref(project.Spec.Namespace, "") != shoot.Namespace {
+		return "", fmt.Errorf("namespace %q has the label of Project %q, but does not belong to it", shoot.Namespace, name)
+	}
+	return name, nil
 }
 
-// cloudProfile reads the profile of a shoot. A NamespacedCloudProfile is returned as a CloudProfile.
+// cloudProfile reads the profile of a shoot. A NamespacedCloudProfile is returned as a CloudProfile; those are in no cache, as a gardenlet may
+// only read the ones that its Shoots refer to.
 func (r observer) cloudProfile(ctx context.Context, shoot *corev1beta1.Shoot) (*corev1beta1.CloudProfile, error) {
 	ref := shoot.Spec.CloudProfile
 	if ref == nil && shoot.Spec.CloudProfileName != nil {
@@ -127,7 +134,7 @@ func (r observer) cloudProfile(ctx context.Context, shoot *corev1beta1.Shoot) (*
 		return profile, nil
 	}
 	own := &corev1beta1.NamespacedCloudProfile{}
-	if err := r.gardenCache.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: ref.Name}, own); err != nil {
+	if err := r.gardenAPI.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: ref.Name}, own); err != nil {
 		return nil, fmt.Errorf("read NamespacedCloudProfile %q: %w", ref.Name, err)
 	}
 	profile.ObjectMeta, profile.Spec = *own.ObjectMeta.DeepCopy(), *own.Status.CloudProfileSpec.DeepCopy()
@@ -282,14 +289,9 @@ func (r observer) extensions(ctx context.Context, o *observed.State) error {
 	return nil
 }
 
-// hasManagedIssuer reports whether a shoot asks for a managed issuer of service account tokens.
-func hasManagedIssuer(shoot *corev1beta1.Shoot) bool {
-	return shoot.Annotations[constants.AuthenticationIssuer] == constants.AuthenticationIssuerManaged
-}
-
 // managedIssuer returns the URL of the managed issuer of a shoot. It is empty if the kube-apiserver is the issuer.
 func (r observer) managedIssuer(ctx context.Context, o *observed.State) (string, error) {
-	if !hasManagedIssuer(o.Shoot) {
+	if !issuer.Managed(o.Shoot) {
 		return "", nil
 	}
 	list := &corev1.SecretList{}
@@ -299,8 +301,8 @@ func (r observer) managedIssuer(ctx context.Context, o *observed.State) (string,
 		return "", fmt.Errorf("read host of managed issuers: %w", err)
 	}
 	for _, secret := range list.Items {
-		if host := string(secret.Data[hostnameKey]); host != "" {
-			return fmt.Sprintf("https://%s/projects/%s/shoots/%s/issuer", host, o.Project, o.Shoot.UID), nil
+		if host := string(secret.Data[issuer.HostnameKey]); host != "" {
+			return issuer.URL(host, o.Project, o.Shoot.UID), nil
 		}
 	}
 	// No code: gardener-apiserver has seen a host in the garden namespace, so that its copy comes, and only an operator can create it again.

@@ -14,6 +14,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/controlplanenamespace"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/rotation"
 	"gardener.cloud/gardener/internal/shoot/observed"
 )
 
@@ -83,21 +84,14 @@ func (r *reconciler) updateAnnotation(ctx context.Context, shoot *corev1beta1.Sh
 
 // rotating is whether a rotation continues without the owner.
 func rotating(shoot *corev1beta1.Shoot) bool {
-	rotation := observed.Rotation(shoot)
-	ca, key := rotation.CertificateAuthorities, rotation.ETCDEncryptionKey
+	r := observed.Rotation(shoot)
+	ca, key := r.CertificateAuthorities, r.ETCDEncryptionKey
 	return key != nil && key.Phase == corev1beta1.RotationCompleting ||
 		ca != nil && ca.Phase == corev1beta1.RotationCompleted && ca.LastCompletionTriggeredTime != nil
 }
 
-// phased is what rotations with two steps have in common: old and new credentials are both valid between their start and their completion.
-type phased struct {
-	phase                                               *corev1beta1.CredentialsRotationPhase
-	initiated, prepared, completionTriggered, completed **metav1.Time
-	pending                                             *[]corev1beta1.PendingWorkersRollout
-}
-
 // rotations returns those of a status, which it fills with empty ones as needed.
-func rotations(c *corev1beta1.ShootCredentials) (ca, account, encryption phased) {
+func rotations(c *corev1beta1.ShootCredentials) (ca, account, encryption rotation.Phased) {
 	if c.Rotation == nil {
 		c.Rotation = &corev1beta1.ShootCredentialsRotation{}
 	}
@@ -111,19 +105,7 @@ func rotations(c *corev1beta1.ShootCredentials) (ca, account, encryption phased)
 	if r.ETCDEncryptionKey == nil {
 		r.ETCDEncryptionKey = &corev1beta1.ETCDEncryptionKeyRotation{}
 	}
-	a, s, e := r.CertificateAuthorities, r.ServiceAccountKey, r.ETCDEncryptionKey
-	ca = phased{
-		&a.Phase, &a.LastInitiationTime, &a.LastInitiationFinishedTime, &a.LastCompletionTriggeredTime,
-		&a.LastCompletionTime, &a.PendingWorkersRollouts,
-	}
-	account = phased{
-		&s.Phase, &s.LastInitiationTime, &s.LastInitiationFinishedTime, &s.LastCompletionTriggeredTime,
-		&s.LastCompletionTime, &s.PendingWorkersRollouts,
-	}
-	encryption = phased{
-		&e.Phase, &e.LastInitiationTime, &e.LastInitiationFinishedTime, &e.LastCompletionTriggeredTime, &e.LastCompletionTime, nil,
-	}
-	return ca, account, encryption
+	return rotation.OfCAs(r.CertificateAuthorities), rotation.OfServiceAccountKey(r.ServiceAccountKey), rotation.OfEncryptionKey(r.ETCDEncryptionKey)
 }
 
 // removeUnbegun removes the rotations that never began.
@@ -140,43 +122,6 @@ func removeUnbegun(c *corev1beta1.ShootCredentials) {
 	}
 	if *r == (corev1beta1.ShootCredentialsRotation{}) {
 		c.Rotation = nil
-	}
-}
-
-func (p phased) start(now metav1.Time, to corev1beta1.CredentialsRotationPhase, waiting ...corev1beta1.Worker) {
-	if *p.phase != "" && *p.phase != corev1beta1.RotationCompleted {
-		return // the current one has to be completed first
-	}
-	if p.pending != nil {
-		*p.pending = nil
-		for _, pool := range waiting { // until its rollout, its machines have the credentials of the rotation before
-			*p.pending = append(*p.pending, corev1beta1.PendingWorkersRollout{Name: pool.Name, LastInitiationTime: *p.initiated})
-		}
-	}
-	*p.phase, *p.initiated, *p.prepared, *p.completionTriggered = to, &now, nil, nil
-}
-
-func (p phased) finalize(now metav1.Time) {
-	if *p.phase == corev1beta1.RotationPrepared {
-		*p.phase, *p.completionTriggered = corev1beta1.RotationCompleting, &now
-	}
-}
-
-// advance records the end of a flow: the step that had begun is done.
-func (p phased) advance(now metav1.Time) {
-	switch *p.phase {
-	case corev1beta1.RotationPreparing:
-		*p.phase, *p.prepared = corev1beta1.RotationPrepared, &now
-	case corev1beta1.RotationPreparingWithoutWorkersRollout, corev1beta1.RotationWaitingForWorkersRollout:
-		*p.phase = corev1beta1.RotationWaitingForWorkersRollout
-		if p.pending == nil || len(*p.pending) == 0 {
-			*p.phase, *p.prepared = corev1beta1.RotationPrepared, &now
-		}
-	case corev1beta1.RotationCompleting:
-		*p.phase, *p.completed, *p.prepared, *p.completionTriggered = corev1beta1.RotationCompleted, &now, nil, nil
-	case corev1beta1.RotationCompleted:
-		*p.completionTriggered = nil
-	case corev1beta1.RotationPrepared:
 	}
 }
 
@@ -197,40 +142,40 @@ func beginOperations(shoot *corev1beta1.Shoot, now metav1.Time) (begun, others [
 		switch base {
 		case constants.GardenerOperationReconcile, constants.ShootOperationRetry:
 		case constants.OperationRotateCredentialsStart:
-			ca.start(now, corev1beta1.RotationPreparing)
-			account.start(now, corev1beta1.RotationPreparing)
-			encryption.start(now, corev1beta1.RotationPreparing)
+			ca.Start(now, corev1beta1.RotationPreparing)
+			account.Start(now, corev1beta1.RotationPreparing)
+			encryption.Start(now, corev1beta1.RotationPreparing)
 			rotateSSH(c, shoot, now)
 			rotateObservability(c, now)
 		case constants.OperationRotateCredentialsStartWithoutWorkersRollout:
-			ca.start(now, withoutRollout, pools...)
-			account.start(now, withoutRollout, pools...)
-			encryption.start(now, corev1beta1.RotationPreparing)
+			ca.Start(now, withoutRollout, pools...)
+			account.Start(now, withoutRollout, pools...)
+			encryption.Start(now, corev1beta1.RotationPreparing)
 			rotateSSH(c, shoot, now)
 			rotateObservability(c, now)
 		case constants.OperationRotateCredentialsComplete:
-			ca.finalize(now)
-			account.finalize(now)
-			encryption.finalize(now)
+			ca.Complete(now)
+			account.Complete(now)
+			encryption.Complete(now)
 		case constants.OperationRotateCAStart:
-			ca.start(now, corev1beta1.RotationPreparing)
+			ca.Start(now, corev1beta1.RotationPreparing)
 		case constants.OperationRotateCAStartWithoutWorkersRollout:
-			ca.start(now, withoutRollout, pools...)
+			ca.Start(now, withoutRollout, pools...)
 		case constants.OperationRotateCAComplete:
-			ca.finalize(now)
+			ca.Complete(now)
 		case constants.OperationRotateServiceAccountKeyStart:
-			account.start(now, corev1beta1.RotationPreparing)
+			account.Start(now, corev1beta1.RotationPreparing)
 		case constants.OperationRotateServiceAccountKeyStartWithoutWorkersRollout:
-			account.start(now, withoutRollout, pools...)
+			account.Start(now, withoutRollout, pools...)
 		case constants.OperationRotateServiceAccountKeyComplete:
-			account.finalize(now)
+			account.Complete(now)
 		case constants.OperationRotateETCDEncryptionKey:
-			encryption.start(now, corev1beta1.RotationPreparing)
+			encryption.Start(now, corev1beta1.RotationPreparing)
 			c.Rotation.ETCDEncryptionKey.AutoCompleteAfterPrepared = new(true)
 		case constants.OperationRotateETCDEncryptionKeyStart:
-			encryption.start(now, corev1beta1.RotationPreparing)
+			encryption.Start(now, corev1beta1.RotationPreparing)
 		case constants.OperationRotateETCDEncryptionKeyComplete:
-			encryption.finalize(now)
+			encryption.Complete(now)
 		case constants.OperationRotateSSHKeypair:
 			rotateSSH(c, shoot, now)
 		case constants.OperationRotateObservabilityCredentials:
@@ -259,15 +204,15 @@ func finishRotations(shoot *corev1beta1.Shoot, now metav1.Time) {
 	ca, account, encryption := rotations(c)
 	removeDeletedPools(ca, shoot.Spec.Provider.Workers)
 	removeDeletedPools(account, shoot.Spec.Provider.Workers)
-	completing, triggered := *ca.phase == corev1beta1.RotationCompleting, *ca.completionTriggered
-	ca.advance(now)
+	completing, triggered := *ca.Phase == corev1beta1.RotationCompleting, *ca.CompletionTriggered
+	ca.Advance(now)
 	if completing && controlplanenamespace.FailureTolerance(shoot) != "" {
-		*ca.completionTriggered = triggered // until one more run, after which the members of etcd do not trust the old CAs any more
+		*ca.CompletionTriggered = triggered // until one more run, after which the members of etcd do not trust the old CAs any more
 	}
-	account.advance(now)
-	encryption.advance(now)
+	account.Advance(now)
+	encryption.Advance(now)
 	if e := c.Rotation.ETCDEncryptionKey; e.Phase == corev1beta1.RotationPrepared && ptr.Deref(e.AutoCompleteAfterPrepared, false) {
-		encryption.finalize(now)
+		encryption.Complete(now)
 	}
 	if e := c.Rotation.ETCDEncryptionKey; e.Phase == corev1beta1.RotationCompleted {
 		e.AutoCompleteAfterPrepared = nil
@@ -307,12 +252,12 @@ func rotateObservability(c *corev1beta1.ShootCredentials, now metav1.Time) {
 }
 
 // removeDeletedPools removes pools that do not exist any more from those whose rollout is pending.
-func removeDeletedPools(p phased, pools []corev1beta1.Worker) {
-	*p.pending = slices.DeleteFunc(*p.pending, func(pending corev1beta1.PendingWorkersRollout) bool {
+func removeDeletedPools(p rotation.Phased, pools []corev1beta1.Worker) {
+	*p.Pending = slices.DeleteFunc(*p.Pending, func(pending corev1beta1.PendingWorkersRollout) bool {
 		return !slices.ContainsFunc(pools, func(pool corev1beta1.Worker) bool { return pool.Name == pending.Name })
 	})
-	if len(*p.pending) == 0 {
-		*p.pending = nil
+	if len(*p.Pending) == 0 {
+		*p.Pending = nil
 	}
 }
 
@@ -341,12 +286,12 @@ func rollOut(shoot *corev1beta1.Shoot, names string, now metav1.Time) {
 
 // rolledOut removes pools from those whose rollout is pending: the flow replaces their machines. The names are separated by commas; "*"
 // means all.
-func rolledOut(p phased, pools string) {
+func rolledOut(p rotation.Phased, pools string) {
 	names := strings.Split(pools, ",")
-	*p.pending = slices.DeleteFunc(*p.pending, func(pending corev1beta1.PendingWorkersRollout) bool {
+	*p.Pending = slices.DeleteFunc(*p.Pending, func(pending corev1beta1.PendingWorkersRollout) bool {
 		return pools == "*" || slices.Contains(names, pending.Name)
 	})
-	if len(*p.pending) == 0 {
-		*p.pending = nil
+	if len(*p.Pending) == 0 {
+		*p.Pending = nil
 	}
 }

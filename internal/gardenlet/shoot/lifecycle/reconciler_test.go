@@ -76,13 +76,14 @@ func TestOperationsThatAreAddedMeanwhile(t *testing.T) {
 			t.Run(name+" when "+when, func(t *testing.T) {
 				t.Parallel()
 				l, f := newLandscape(t), reconciled()
-				shoot, project, profile := f.shoot, &corev1beta1.Project{}, &corev1beta1.CloudProfile{}
+				shoot, profile := f.shoot, &corev1beta1.CloudProfile{}
 				shoot.Generation++
 				shoot.Spec.CloudProfile = &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"}
 				shoot.Annotations = map[string]string{constants.GardenerOperation: tc.asked}
-				f.seed.Name, project.Name, project.Spec.Namespace, profile.Name = "here", "dev", &shoot.Namespace, "local"
+				f.seed.Name, profile.Name = "here", "local"
 				if err := errors.Join(
-					l.garden.Create(t.Context(), shoot), l.garden.Create(t.Context(), f.seed), l.garden.Create(t.Context(), project), l.garden.Create(t.Context(), profile),
+					l.garden.Create(t.Context(), shoot), l.garden.Create(t.Context(), f.seed), l.garden.Create(t.Context(), profile),
+					l.createProject(t.Context(), "dev", shoot.Namespace),
 				); err != nil {
 					t.Fatal(err)
 				}
@@ -186,14 +187,15 @@ func TestEndOfIgnoring(t *testing.T) {
 	shoot.Spec.CloudProfile = &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"}
 	shoot.Status.TechnicalID = "shoot--dev--crazy-botany"
 	f.seed.Name = "here"
-	project, profile, namespace := &corev1beta1.Project{}, &corev1beta1.CloudProfile{}, &corev1.Namespace{}
-	project.Name, project.Spec.Namespace, profile.Name, namespace.Name, namespace.UID = "dev", &shoot.Namespace, "local", shoot.Status.TechnicalID, "1"
+	profile, namespace := &corev1beta1.CloudProfile{}, &corev1.Namespace{}
+	profile.Name, namespace.Name, namespace.UID = "local", shoot.Status.TechnicalID, "1"
 	ignored := shoot.DeepCopy()
 	ignored.Annotations = map[string]string{constants.ShootIgnore: "true"}
 	f.config.RespectSyncPeriodOverwrite = new(true)
 	l.Clock, l.Config = clocktesting.NewFakePassiveClock(noon), f.config
 	if err := errors.Join(
-		l.garden.Create(t.Context(), shoot), l.garden.Create(t.Context(), f.seed), l.garden.Create(t.Context(), project), l.garden.Create(t.Context(), profile),
+		l.garden.Create(t.Context(), shoot), l.garden.Create(t.Context(), f.seed), l.garden.Create(t.Context(), profile),
+		l.createProject(t.Context(), "dev", shoot.Namespace),
 		l.seed.Create(t.Context(), namespace), l.writeCluster(t.Context(), &observed.State{Namespace: namespace.Name, CloudProfile: profile, Seed: f.seed}, ignored),
 	); err != nil {
 		t.Fatal(err)

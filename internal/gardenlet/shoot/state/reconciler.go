@@ -76,8 +76,8 @@ func (r *reconciler) seedIsManaged(ctx context.Context) (bool, error) {
 	switch {
 	case err == nil:
 		return true, nil
-	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		return false, nil
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err), meta.IsNoMatchError(err):
+		return false, nil // a gardenlet may read a ManagedSeed that is its own, and thus none if there is none
 	}
 	return false, fmt.Errorf("read ManagedSeed %q: %w", r.SeedName, err)
 }

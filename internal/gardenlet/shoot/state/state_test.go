@@ -1,7 +1,9 @@
 package state
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
@@ -172,5 +175,24 @@ func TestManagedSeedsSaveNoStates(t *testing.T) {
 	}
 	if err := r.gardenCache.Get(t.Context(), request.NamespacedName, &corev1beta1.ShootState{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a state was saved: %v", err)
+	}
+}
+
+// Without a ManagedSeed, a gardenlet that may only read its own is not allowed to read it.
+func TestStatesAreSavedIfReadingAManagedSeedIsForbidden(t *testing.T) {
+	r, request := newReconciler(t)
+	r.GardenAPI = interceptor.NewClient(r.gardenCache.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake is one
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, ok := object.(*seedmanagementv1alpha1.ManagedSeed); ok {
+				return apierrors.NewForbidden(seedmanagementv1alpha1.Resource("managedseeds"), key.Name, errors.New("no relationship"))
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+	})
+	if _, err := r.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.gardenCache.Get(t.Context(), request.NamespacedName, &corev1beta1.ShootState{}); err != nil {
+		t.Errorf("no state was saved: %v", err)
 	}
 }

@@ -1,0 +1,82 @@
+package chart
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/version"
+
+	gardencorev1 "gardener.cloud/gardener/api/core/v1"
+	"gardener.cloud/gardener/internal/chart/charttest"
+)
+
+const meta = "apiVersion: v2\nname: x\nversion: 1.0.0\n"
+
+func TestRender(t *testing.T) {
+	archive := charttest.Pack(t,
+		"Chart.yaml", meta, "values.yaml", "a: chart\nb: chart\n",
+		"crds/kind.yaml", "apiVersion: v1\nkind: Kind\nmetadata: {name: first}\n",
+		"templates/_helper.tpl", `{{ define "n" }}{{ .Release.Name }}{{ end }}`, "templates/NOTES.txt", "hello",
+		"templates/a.yaml", "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ include \"n\" . }}, namespace: {{ .Release.Namespace }}}\n"+
+			"data: {a: {{ .Values.a }}, b: {{ .Values.b }}, minor: \"{{ .Capabilities.KubeVersion.Minor }}\"}\n---\n# nothing\n---\n"+
+			"{{ if .Values.no }}kind: No{{ end }}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n",
+	)
+	objects, err := Render(archive, Release{
+		Name: "r", Namespace: "ns", Values: map[string]any{"a": "override"}, Kubernetes: version.Info{GitVersion: "v1.35.2", Major: "1", Minor: "35"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []any
+	for _, object := range objects {
+		got = append(got, object.Object)
+	}
+	want := []any{
+		map[string]any{"apiVersion": "v1", "kind": "Kind", "metadata": map[string]any{"name": "first"}},
+		map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "r", "namespace": "ns"},
+			"data": map[string]any{"a": "override", "b": "chart", "minor": "35"},
+		},
+		map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Render() (-want +got):\n%s", diff)
+	}
+}
+
+func TestRenderRefuses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		archive []byte
+		want    string
+	}{
+		"not an archive":    {[]byte("chart"), "read chart"},
+		"no chart":          {charttest.Pack(t, "a", "b"), "read chart"},
+		"a broken template": {charttest.Pack(t, "Chart.yaml", meta, "templates/a.yaml", "{{ fail \"no\" }}"), "render chart"},
+		"invalid YAML":      {charttest.Pack(t, "Chart.yaml", meta, "templates/a.yaml", "a: b: c"), "is not valid YAML"},
+		"not an object":     {charttest.Pack(t, "Chart.yaml", meta, "templates/a.yaml", "a: b"), "without apiVersion, kind or metadata.name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Render(tc.archive, Release{}); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("Render() = %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestParse(t *testing.T) {
+	const digest = "sha256:0123456789012345678901234567890123456789012345678901234567890123"
+	for want, repository := range map[string]gardencorev1.OCIRepository{
+		"registry.example/chart-a:1":         {Ref: new("registry.example/chart-a:1")},
+		"registry.example/chart-b:1":         {Repository: new("oci://registry.example/chart-b"), Tag: new("1")},
+		"registry.example/chart-c@" + digest: {Repository: new("registry.example/chart-c"), Tag: new("1"), Digest: new(digest)},
+		"registry.example/chart-d:latest":    {Repository: new("registry.example/chart-d")},
+	} {
+		if got, err := parse(&repository); err != nil || got.Name() != want {
+			t.Errorf("parse() = %v, %v, want %s", got, err, want)
+		}
+	}
+	if _, err := parse(&gardencorev1.OCIRepository{}); err == nil {
+		t.Error("parse() accepts an empty reference")
+	}
+}

@@ -1,0 +1,200 @@
+package chart
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	gardencorev1 "gardener.cloud/gardener/api/core/v1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/validation/destination"
+)
+
+const (
+	// layerType is the media type of the layer with the archive.
+	layerType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+	// maxArchive is the largest archive that is pulled, in bytes. Charts have some ten thousand.
+	maxArchive = 16 << 20
+	// pullTimeout is the end of a pull.
+	pullTimeout = 2 * time.Minute
+	// maxKept is how many archives are kept in memory: those of a few dozen extensions.
+	maxKept = 64
+	// caBundleKey is where a Secret has the CA certificates of a registry.
+	caBundleKey = "bundle.crt"
+)
+
+// Puller pulls charts from registries, and keeps them by their digest.
+type Puller struct {
+	// Blocked returns why not to connect to an address, or "": for charts that users choose. It is for registries, where they redirect to, and the
+	// servers of their tokens. Nil blocks none.
+	Blocked func(address string) string
+
+	mu   sync.Mutex
+	kept map[string][]byte
+}
+
+// Access has the credentials for a registry.
+type Access struct {
+	// DockerConfig has the credentials, in the format of .dockerconfigjson. Empty for none.
+	DockerConfig []byte
+	// CABundle has the CA certificates of the registry, as PEM. Empty for those of the system.
+	CABundle []byte
+}
+
+// Pull returns the archive of a chart.
+func (p *Puller) Pull(ctx context.Context, repository *gardencorev1.OCIRepository, access Access) ([]byte, error) {
+	reference, err := parse(repository)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
+	defer cancel()
+	options, err := access.options(ctx, reference, p.Blocked)
+	if err != nil {
+		return nil, err
+	}
+	descriptor, err := remote.Head(reference, options...)
+	if err != nil {
+		return nil, fmt.Errorf("look up chart %q: %w", reference, err)
+	}
+	key := reference.Context().Digest(descriptor.Digest.String()).String()
+	p.mu.Lock()
+	archive := p.kept[key]
+	p.mu.Unlock()
+	if archive != nil {
+		return archive, nil
+	}
+	if archive, err = pull(reference.Context().Digest(descriptor.Digest.String()), options); err != nil {
+		return nil, fmt.Errorf("pull chart %q: %w", reference, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.kept == nil || len(p.kept) >= maxKept {
+		p.kept = map[string][]byte{}
+	}
+	p.kept[key] = archive
+	return archive, nil
+}
+
+// PullFor is Pull with the credentials that the repository refers to: Secrets of the namespace "garden".
+func (p *Puller) PullFor(ctx context.Context, reader client.Reader, repository *gardencorev1.OCIRepository) ([]byte, error) {
+	var access Access
+	for _, secret := range []struct {
+		ref  *corev1.LocalObjectReference
+		key  string
+		into *[]byte
+	}{
+		{repository.PullSecretRef, corev1.DockerConfigJsonKey, &access.DockerConfig}, {repository.CABundleSecretRef, caBundleKey, &access.CABundle},
+	} {
+		if secret.ref == nil {
+			continue
+		}
+		found, key := &corev1.Secret{}, client.ObjectKey{Namespace: constants.GardenNamespace, Name: secret.ref.Name}
+		if err := reader.Get(ctx, key, found); err != nil {
+			return nil, fmt.Errorf("read Secret %q: %w", key, err)
+		}
+		*secret.into = found.Data[secret.key]
+	}
+	return p.Pull(ctx, repository, access)
+}
+
+func pull(reference name.Reference, options []remote.Option) ([]byte, error) {
+	image, err := remote.Image(reference, options...)
+	if err != nil {
+		return nil, err
+	}
+	layers, err := image.Layers()
+	if err != nil {
+		return nil, err
+	}
+	for _, layer := range layers {
+		mediaType, err := layer.MediaType()
+		if err != nil {
+			return nil, err
+		}
+		if mediaType != layerType {
+			continue
+		}
+		reader, err := layer.Compressed()
+		if err != nil {
+			return nil, err
+		}
+		defer reader.Close()
+		archive, err := io.ReadAll(io.LimitReader(reader, maxArchive+1))
+		if err == nil && len(archive) > maxArchive {
+			err = fmt.Errorf("the archive has more than %d bytes", maxArchive)
+		}
+		return archive, err
+	}
+	return nil, errors.New("the artifact is no Helm chart")
+}
+
+// parse returns the reference of a chart. A digest takes precedence over a tag.
+func parse(repository *gardencorev1.OCIRepository) (name.Reference, error) {
+	full := ""
+	switch {
+	case repository.Ref != nil:
+		full = *repository.Ref
+	case repository.Repository == nil:
+		return nil, errors.New("neither ref nor repository is set")
+	case repository.Digest != nil:
+		full = *repository.Repository + "@" + *repository.Digest
+	case repository.Tag != nil:
+		full = *repository.Repository + ":" + *repository.Tag
+	default:
+		full = *repository.Repository
+	}
+	reference, err := name.ParseReference(strings.TrimPrefix(full, "oci://"))
+	if err != nil {
+		return nil, fmt.Errorf("reference %q: %w", full, err)
+	}
+	return reference, nil
+}
+
+func (a Access) options(ctx context.Context, reference name.Reference, blocked func(string) string) ([]remote.Option, error) {
+	options := []remote.Option{remote.WithContext(ctx)}
+	if len(a.DockerConfig) > 0 {
+		config := struct {
+			Auths map[string]authn.AuthConfig `json:"auths"`
+		}{}
+		if err := json.Unmarshal(a.DockerConfig, &config); err != nil {
+			return nil, errors.New("the pull secret does not have the format of .dockerconfigjson")
+		}
+		registry := reference.Context().RegistryStr()
+		for _, key := range []string{registry, "https://" + registry} {
+			if credentials, ok := config.Auths[key]; ok {
+				options = append(options, remote.WithAuth(authn.FromConfig(credentials)))
+				break
+			}
+		}
+	}
+	if len(a.CABundle) == 0 && blocked == nil {
+		return options, nil
+	}
+	transport := remote.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // documented to be one
+	if len(a.CABundle) > 0 {
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(a.CABundle) {
+			return nil, errors.New("the CA bundle has no certificates")
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	if blocked != nil {
+		transport.DialContext = destination.Dialer(blocked).DialContext
+	}
+	return append(options, remote.WithTransport(transport)), nil
+}

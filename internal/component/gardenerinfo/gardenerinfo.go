@@ -1,0 +1,33 @@
+// Package gardenerinfo renders the ConfigMap gardener-info of a garden cluster, which all authenticated users may read.
+package gardenerinfo
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+)
+
+// keyAPIServer is the key of what it says of gardener-apiserver, as YAML.
+const keyAPIServer = "gardenerAPIServer"
+
+// APIServer is what it says of gardener-apiserver.
+type APIServer struct {
+	// Version is the version of gardener-apiserver, such as "v1.150.0".
+	Version string `json:"version,omitempty"`
+	// WorkloadIdentityIssuerURL is the issuer of the tokens of WorkloadIdentities, which issuer.WorkloadIdentityURL returns.
+	WorkloadIdentityIssuerURL string `json:"workloadIdentityIssuerURL,omitempty"`
+}
+
+// ConfigMap renders the ConfigMap. gardenrbac has its namespace and the Role for readers.
+func ConfigMap(server APIServer) (*corev1.ConfigMap, error) {
+	text, err := yaml.Marshal(server)
+	if err != nil {
+		return nil, err
+	}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenerSystemPublicNamespace, Name: constants.ConfigMapNameGardenerInfo},
+		Data:       map[string]string{keyAPIServer: string(text)},
+	}, nil
+}

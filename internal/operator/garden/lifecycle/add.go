@@ -1,0 +1,106 @@
+// Package lifecycle reconciles and deletes the Garden: the system components of the runtime cluster, the control plane of the virtual cluster, and
+// the components of Gardener in it.
+//
+// It reads and writes these objects in the runtime cluster, mostly in namespace garden, those of the virtual cluster through ManagedResources, and the
+// status and the finalizer of the Garden. A deleted Garden is gone when nothing of it is left but the volumes of etcd. Source: concepts.txt,
+// "Gardener Operator"; docs/operator.md.
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	operatorconfigv1alpha1 "gardener.cloud/gardener/api/config/operator/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+	"gardener.cloud/gardener/imagevector"
+	"gardener.cloud/gardener/internal/stage/systemcomponents"
+	"gardener.cloud/gardener/pkg/flow"
+)
+
+const (
+	// Failed passes are repeated after firstRetry, then after twice that, and so on up to lastRetry.
+	firstRetry, lastRetry = 2 * time.Second, 2 * time.Minute
+	// passTimeout is the end of one pass: the end of its flows, and some time to report it.
+	passTimeout = 2*flowTimeout + time.Minute
+)
+
+// Values are what the controller works with.
+type Values struct {
+	// RuntimeAPI is the runtime cluster without a cache: a flow reads what it has just written.
+	RuntimeAPI client.WithWatch
+	// Connect returns a client for a virtual cluster.
+	Connect func(config *rest.Config) (client.WithWatch, error)
+	// Discover returns which kinds of objects a virtual cluster serves, as far as it responds.
+	Discover func(config *rest.Config) ([]*metav1.APIResourceList, error)
+	// Gardener is the running gardener-operator.
+	Gardener corev1beta1.Gardener
+	// Images are those of all components, and SystemImages those of system components.
+	Images       imagevector.Vector
+	SystemImages systemcomponents.Images
+	// GardenletChart is the reference of the chart of gardenlets of this version. Empty means that the release has none.
+	GardenletChart string
+	// Config is that of the process.
+	Config *operatorconfigv1alpha1.OperatorConfiguration
+	// FlowMetrics counts and times the tasks. It may be nil.
+	FlowMetrics *flow.Metrics
+	// Clock tells the time.
+	Clock clock.PassiveClock
+}
+
+// Add adds the controller to a manager, whose cluster is the runtime cluster.
+func Add(mgr manager.Manager, v Values) error {
+	return builder.ControllerManagedBy(mgr).Named("garden").
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: 1, ReconciliationTimeout: passTimeout,
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		}).
+		For(&operatorv1alpha1.Garden{}, builder.WithPredicates(changed())).
+		Complete(&reconciler{Values: v, runtimeCache: mgr.GetClient(), recorder: mgr.GetEventRecorder("garden")})
+}
+
+// changed ignores changes of the status, which this controller and the care controller write. An operation that stays in the annotation, as it is for
+// another controller, does not count a second time.
+func changed() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			operation := e.ObjectNew.GetAnnotations()[constants.GardenerOperation]
+			return e.ObjectNew.GetGeneration() != e.ObjectOld.GetGeneration() ||
+				operation != "" && operation != e.ObjectOld.GetAnnotations()[constants.GardenerOperation] ||
+				e.ObjectOld.GetDeletionTimestamp() == nil && e.ObjectNew.GetDeletionTimestamp() != nil
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
+
+// olderGarden returns the name of another Garden that was created before, or nothing.
+func (r *reconciler) olderGarden(ctx context.Context, garden *operatorv1alpha1.Garden) (string, error) {
+	list := &operatorv1alpha1.GardenList{}
+	if err := r.runtimeCache.List(ctx, list); err != nil {
+		return "", fmt.Errorf("list Gardens: %w", err)
+	}
+	for i := range list.Items {
+		g := &list.Items[i]
+		if g.UID == garden.UID {
+			continue
+		}
+		if older := g.CreationTimestamp.Before(&garden.CreationTimestamp); older || g.CreationTimestamp.Equal(&garden.CreationTimestamp) && g.Name < garden.Name {
+			return g.Name, nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,128 @@
+package lifecycle
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+)
+
+func TestRecords(t *testing.T) {
+	providers := &operatorv1alpha1.DNSManagement{Providers: []operatorv1alpha1.DNSProvider{
+		{Name: "first", Type: "local", SecretRef: corev1.LocalObjectReference{Name: "a"}},
+		{Name: "second", Type: "remote", SecretRef: corev1.LocalObjectReference{Name: "b"}},
+	}}
+	discovery := func(domain *operatorv1alpha1.DNSDomain) func(*operatorv1alpha1.Garden) {
+		return func(g *operatorv1alpha1.Garden) {
+			g.Spec.VirtualCluster.Gardener.GardenerDiscoveryServer = &operatorv1alpha1.GardenerDiscoveryServerConfig{Domain: domain}
+		}
+	}
+	plain := map[string]string{
+		"api-garden-example-com-local": "api.garden.example.com", "gardener-garden-example-com-local": "gardener.garden.example.com",
+		"wildcard-ingress-example-com-local": "*.ingress.example.com",
+	}
+	and := func(name, host string) map[string]string {
+		all := map[string]string{name: host}
+		for k, v := range plain {
+			all[k] = v
+		}
+		return all
+	}
+	for name, tc := range map[string]struct {
+		change func(*operatorv1alpha1.Garden)
+		want   map[string]string
+		err    string
+	}{
+		"without providers":             {change: func(g *operatorv1alpha1.Garden) { g.Spec.DNS = nil }, want: map[string]string{}},
+		"the first provider by default": {change: func(*operatorv1alpha1.Garden) {}, want: plain},
+		"another provider": {change: func(g *operatorv1alpha1.Garden) {
+			g.Spec.VirtualCluster.DNS.Domains[0].Provider = new("second")
+		}, want: map[string]string{
+			"api-garden-example-com-remote": "api.garden.example.com", "gardener-garden-example-com-remote": "gardener.garden.example.com",
+			"wildcard-ingress-example-com-local": "*.ingress.example.com",
+		}},
+		"the default domain of gardener-discovery-server": {change: discovery(nil), want: plain},
+		"a domain of gardener-discovery-server that the wildcard covers": {
+			change: discovery(&operatorv1alpha1.DNSDomain{Name: "d.ingress.example.com"}), want: plain,
+		},
+		"a domain of gardener-discovery-server two levels below": {
+			change: discovery(&operatorv1alpha1.DNSDomain{Name: "d.e.ingress.example.com"}), want: and("d-e-ingress-example-com-local", "d.e.ingress.example.com"),
+		},
+		"another domain of gardener-discovery-server": {
+			change: discovery(&operatorv1alpha1.DNSDomain{Name: "d.example.com", Provider: new("second")}), want: and("d-example-com-remote", "d.example.com"),
+		},
+		"an unknown provider": {
+			change: discovery(&operatorv1alpha1.DNSDomain{Name: "d.example.com", Provider: new("third")}),
+			err:    `domain "d.example.com" names DNS provider "third", which is not in spec.dns.providers`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			garden := plainGarden()
+			garden.Spec.DNS = providers
+			tc.change(garden)
+			list, err := records(garden)
+			if tc.err != "" {
+				if err == nil || err.Error() != tc.err {
+					t.Errorf("error %v, want %q", err, tc.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]string{}
+			for _, r := range list {
+				got[r.name()] = r.host
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("records (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A DNSRecord has the address of the gateway, and the configuration and the Secret of its provider. Those of former domains are deleted, others stay.
+func TestDNSRecords(t *testing.T) {
+	l := newLandscape(t)
+	garden := plainGarden()
+	garden.Spec.DNS = &operatorv1alpha1.DNSManagement{Providers: []operatorv1alpha1.DNSProvider{{Type: "local", SecretRef: corev1.LocalObjectReference{Name: "dns"}}}}
+	record := func(name string, labels map[string]string) *extensionsv1alpha1.DNSRecord {
+		return &extensionsv1alpha1.DNSRecord{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name, Labels: labels}}
+	}
+	create(t, l.runtime, record("api-former-local", map[string]string{"origin": "gardener-operator"}), record("of-a-user", nil))
+	s, err := l.observe(t.Context(), garden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range s.dnsRecordTasks() {
+		if err := task.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := &extensionsv1alpha1.DNSRecordList{}
+	if err := l.runtime.List(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]extensionsv1alpha1.DNSRecordSpec{}
+	for _, r := range list.Items {
+		got[r.Name] = r.Spec
+	}
+	want := map[string]extensionsv1alpha1.DNSRecordSpec{"of-a-user": {}}
+	for name, host := range map[string]string{
+		"api-garden-example-com-local": "api.garden.example.com", "gardener-garden-example-com-local": "gardener.garden.example.com",
+		"wildcard-ingress-example-com-local": "*.ingress.example.com",
+	} {
+		want[name] = extensionsv1alpha1.DNSRecordSpec{
+			DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "local", Class: new(extensionsv1alpha1.ExtensionClassGarden)},
+			SecretRef:   corev1.SecretReference{Namespace: "garden", Name: "dns"},
+			Name:        host, RecordType: extensionsv1alpha1.DNSRecordTypeA, Values: []string{"10.0.0.1"}, TTL: new(int64(120)),
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("DNSRecords (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,305 @@
+package gardenlet
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	gardencorev1 "gardener.cloud/gardener/api/core/v1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/validation/destination"
+)
+
+func TestDecide(t *testing.T) {
+	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	annotate := func(operation string) func(*seedmanagementv1alpha1.Gardenlet) {
+		return func(g *seedmanagementv1alpha1.Gardenlet) {
+			g.Annotations = map[string]string{"gardener.cloud/operation": operation}
+		}
+	}
+	reference := func(g *seedmanagementv1alpha1.Gardenlet) {
+		g.Spec.KubeconfigSecretRef = &corev1.LocalObjectReference{Name: "kubeconfig"}
+	}
+	status := func(status corev1beta1.ConditionStatus) func(*seedmanagementv1alpha1.Gardenlet) {
+		return func(g *seedmanagementv1alpha1.Gardenlet) {
+			g.Status.Conditions = []corev1beta1.Condition{{Type: "SeedRegistered", Status: status}}
+		}
+	}
+	created := func(g *seedmanagementv1alpha1.Gardenlet) {
+		g.Annotations = map[string]string{"seedmanagement.gardener.cloud/created-by-gardenlet": "true"}
+	}
+	for name, tc := range map[string]struct {
+		change []func(*seedmanagementv1alpha1.Gardenlet)
+		seed   *corev1beta1.Seed
+		want   verdict
+	}{
+		"no Seed":                                  {want: verdict{Deploy: true}},
+		"no Seed yet, deployed before":             {change: changes(status("Progressing")), want: verdict{Deploy: true}},
+		"the Seed that was waited for":             {change: changes(status("Progressing")), seed: seed, want: verdict{Finish: true}},
+		"the Seed of a foreign cluster appears":    {change: changes(reference, status("Progressing")), seed: seed, want: verdict{Finish: true}},
+		"a Seed, and the gardenlet updates itself": {change: changes(status("True")), seed: seed},
+		"a Seed that another one deployed":         {seed: seed},
+		"a Seed, deployed again by force":          {change: changes(annotate("force-redeploy"), status("True")), seed: seed, want: verdict{Deploy: true, Finish: true}},
+		"a Seed, a new kubeconfig":                 {change: changes(reference, status("True")), seed: seed, want: verdict{Deploy: true, Finish: true}},
+		"a Seed, an operation for the gardenlet":   {change: changes(annotate("renew-kubeconfig"), status("True")), seed: seed},
+		"a self-hosted shoot": {change: changes(func(g *seedmanagementv1alpha1.Gardenlet) {
+			g.Name = "self-hosted-shoot-a"
+		})},
+		"created by the gardenlet itself": {change: changes(created), want: verdict{Refuse: true}},
+		"its own, to be deployed by force": {change: changes(created, func(g *seedmanagementv1alpha1.Gardenlet) {
+			g.Annotations["gardener.cloud/operation"] = "force-redeploy"
+		}, status("True")), seed: seed, want: verdict{Refuse: true}},
+		"its own, with a Seed": {change: changes(created), seed: seed},
+		"another namespace":    {change: changes(func(g *seedmanagementv1alpha1.Gardenlet) { g.Namespace = "garden-dev" })},
+		"in deletion": {change: changes(func(g *seedmanagementv1alpha1.Gardenlet) {
+			g.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := decide(object(tc.change...), tc.seed); got != tc.want {
+				t.Errorf("decide() = %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
+
+func changes(c ...func(*seedmanagementv1alpha1.Gardenlet)) []func(*seedmanagementv1alpha1.Gardenlet) {
+	return c
+}
+
+func object(changes ...func(*seedmanagementv1alpha1.Gardenlet)) *seedmanagementv1alpha1.Gardenlet {
+	g := &seedmanagementv1alpha1.Gardenlet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "a"},
+		Spec: seedmanagementv1alpha1.GardenletSpec{
+			Config: &runtime.RawExtension{Raw: []byte(`{"apiVersion":"gardenlet.config.gardener.cloud/v1alpha1","kind":"GardenletConfiguration","seedConfig":{"spec":{}}}`)},
+			Deployment: seedmanagementv1alpha1.GardenletSelfDeployment{Helm: seedmanagementv1alpha1.GardenletHelm{
+				OCIRepository: gardencorev1.OCIRepository{Ref: new("registry.example/gardenlet:v1")},
+			}},
+		},
+	}
+	for _, change := range changes {
+		change(g)
+	}
+	return g
+}
+
+func TestChartValues(t *testing.T) {
+	const label = "networking.resources.gardener.cloud/to-virtual-garden-kube-apiserver-tcp-443"
+	operator := Values{Image: "registry.example/gardener:v1", ImageVectorOverwrite: "operator", ComponentImageVectorOverwrites: "components"}
+	config := map[string]any{
+		"apiVersion": "gardenlet.config.gardener.cloud/v1alpha1", "kind": "GardenletConfiguration",
+		"seedConfig":     map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{}},
+		"leaderElection": map[string]any{"resourceNamespace": "garden"},
+		"gardenClientConnection": map[string]any{
+			"gardenClusterAddress": "https://api.garden.example",
+			"kubeconfigSecret":     map[string]any{"name": "gardenlet-kubeconfig", "namespace": "garden"},
+			"bootstrapKubeconfig":  map[string]any{"name": "gardenlet-kubeconfig-bootstrap", "namespace": "garden"},
+		},
+	}
+	for name, tc := range map[string]struct {
+		change  func(*seedmanagementv1alpha1.Gardenlet)
+		runtime bool
+		want    map[string]any
+	}{
+		"what the operator has": {want: map[string]any{
+			"image":                map[string]any{"ref": "registry.example/gardener:v1"},
+			"imageVectorOverwrite": "operator", "componentImageVectorOverwrites": "components", "config": config,
+		}},
+		"what the Gardenlet has": {
+			change: func(g *seedmanagementv1alpha1.Gardenlet) {
+				g.Spec.Deployment.ReplicaCount = new(int32(3))
+				g.Spec.Deployment.Image = &seedmanagementv1alpha1.Image{Repository: new("registry.example/own"), Tag: new("v2")}
+				g.Spec.Deployment.ImageVectorOverwrite, g.Spec.Deployment.ComponentImageVectorOverwrite = new("own"), new("own components")
+				g.Spec.Deployment.PodLabels = map[string]string{"team": "b"}
+			},
+			runtime: true,
+			want: map[string]any{
+				"replicaCount": float64(3), "image": map[string]any{"repository": "registry.example/own", "tag": "v2"},
+				"podLabels":            map[string]any{"team": "b", label: "allowed"},
+				"imageVectorOverwrite": "own", "componentImageVectorOverwrites": "own components", "config": config,
+			},
+		},
+		"an image with a pull policy only": {
+			change: func(g *seedmanagementv1alpha1.Gardenlet) {
+				g.Spec.Deployment.Image = &seedmanagementv1alpha1.Image{PullPolicy: new(corev1.PullAlways)}
+			},
+			want: map[string]any{
+				"image":                map[string]any{"ref": "registry.example/gardener:v1", "pullPolicy": "Always"},
+				"imageVectorOverwrite": "operator", "componentImageVectorOverwrites": "components", "config": config,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := object()
+			if tc.change != nil {
+				tc.change(g)
+			}
+			read, err := readConfiguration(g)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := read.connect("https://api.garden.example"); err != nil {
+				t.Fatal(err)
+			}
+			got, err := operator.chartValues(g, read, tc.runtime)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("chartValues() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What the configuration says about the connection to the garden stays, unless the operator would write or delete a Secret of something else.
+func TestConnection(t *testing.T) {
+	for name, tc := range map[string]struct {
+		config string
+		want   connection
+		names  string
+	}{
+		"defaults": {config: `null`, want: connection{
+			Address:    "https://api.garden.example",
+			Kubeconfig: corev1.SecretReference{Namespace: "garden", Name: "gardenlet-kubeconfig"},
+			Bootstrap:  corev1.SecretReference{Namespace: "garden", Name: "gardenlet-kubeconfig-bootstrap"},
+		}},
+		"own": {config: `{"gardenClusterAddress":"https://10.0.0.1","kubeconfigSecret":null,"bootstrapKubeconfig":{"name":"gardenlet-first","namespace":"garden"}}`, want: connection{
+			Address:    "https://10.0.0.1",
+			Kubeconfig: corev1.SecretReference{Namespace: "garden", Name: "gardenlet-kubeconfig"},
+			Bootstrap:  corev1.SecretReference{Namespace: "garden", Name: "gardenlet-first"},
+		}},
+		"another namespace":              {config: `{"kubeconfigSecret":{"name":"gardenlet-kubeconfig","namespace":"kube-system"}}`, names: `kubeconfigSecret.namespace: must be "garden"`},
+		"another name":                   {config: `{"kubeconfigSecret":{"name":"ca-etcd","namespace":"garden"}}`, names: `kubeconfigSecret.name: must begin with "gardenlet-"`},
+		"another namespace to bootstrap": {config: `{"bootstrapKubeconfig":{"name":"gardenlet-first","namespace":"other"}}`, names: `bootstrapKubeconfig.namespace: must be "garden"`},
+		"another name to bootstrap":      {config: `{"bootstrapKubeconfig":{"name":"first"}}`, names: `bootstrapKubeconfig.name: must begin`},
+		"one for both":                   {config: `{"bootstrapKubeconfig":{"name":"gardenlet-kubeconfig"}}`, names: `bootstrapKubeconfig.name: must not be`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := configuration{}
+			if err := json.Unmarshal([]byte(`{"gardenClientConnection":`+tc.config+`}`), &config); err != nil {
+				t.Fatal(err)
+			}
+			got, err := config.connect("https://api.garden.example")
+			if got != tc.want || (err == nil) != (tc.names == "") || err != nil && !strings.Contains(err.Error(), "spec.config.gardenClientConnection."+tc.names) {
+				t.Errorf("connect() = %+v, %v, want %+v and an error with %q", got, err, tc.want, tc.names)
+			}
+		})
+	}
+}
+
+func TestConfigurationWithoutSeed(t *testing.T) {
+	g := object(func(g *seedmanagementv1alpha1.Gardenlet) { g.Spec.Config = nil })
+	if _, err := readConfiguration(g); err == nil || !strings.Contains(err.Error(), "spec.config.seedConfig") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// The kubeconfig of a Gardenlet is used in the pod of the operator: it must neither run programs nor read files there.
+func TestKubeconfigs(t *testing.T) {
+	const begin = "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"
+	server := func(url string) string {
+		return begin + "clusters: [{name: a, cluster: {server: '" + url + "'}}]\nusers: [{name: a, user: {token: secret}}]"
+	}
+	for name, tc := range map[string]struct{ kubeconfig, want string }{
+		"a token":       {server("https://a.example"), ""},
+		"empty":         {"", `no key "kubeconfig"`},
+		"no kubeconfig": {"secret", "not of the shape"},
+		"no context":    {"apiVersion: v1\nkind: Config\nusers: [{name: a, user: {token: secret}}]", "current-context"},
+		"a program": {
+			begin + "clusters: [{name: a, cluster: {server: https://a.example}}]\nusers: [{name: a, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: secret}}}]",
+			"exec",
+		},
+		"a token file": {
+			begin + "clusters: [{name: a, cluster: {server: https://a.example}}]\nusers: [{name: a, user: {tokenFile: /secret}}]", "tokenFile",
+		},
+		"a CA file": {
+			begin + "clusters: [{name: a, cluster: {server: https://a.example, certificate-authority: /secret}}]\nusers: []", "certificate-authority",
+		},
+		"a proxy": {
+			begin + "clusters: [{name: a, cluster: {server: https://a.example, proxy-url: http://secret}}]\nusers: [{name: a, user: {token: secret}}]", "proxy-url",
+		},
+		"the pod of the operator": {server("https://127.0.0.1:8443"), "the host must not be an address of"},
+		"a metadata service":      {server("https://169.254.169.254"), "link-local"},
+		"a Service":               {server("https://secret.garden.svc"), "Service"},
+		"without TLS":             {server("http://a.example"), "scheme https"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Values{Blocked: destination.Host}.restConfig([]byte(tc.kubeconfig))
+			if tc.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+			} else if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("the error is %v, want %q, and no content", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestUpdateCharts(t *testing.T) {
+	labelled := func(g *seedmanagementv1alpha1.Gardenlet) {
+		g.Labels = map[string]string{"operator.gardener.cloud/auto-update-gardenlet-helm-chart-ref": "true"}
+	}
+	scheme := runtime.NewScheme()
+	if err := seedmanagementv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	const want = "registry.example/charts/gardenlet:v2"
+	current := object(labelled, func(g *seedmanagementv1alpha1.Gardenlet) {
+		g.Name, g.Spec.Deployment.Helm.OCIRepository.Ref = "current", new(want)
+	})
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		object(func(g *seedmanagementv1alpha1.Gardenlet) { g.Name = "pinned" }), current,
+		object(labelled, func(g *seedmanagementv1alpha1.Gardenlet) {
+			g.Spec.Deployment.Helm.OCIRepository = gardencorev1.OCIRepository{
+				Repository: new("registry.example/gardenlet"), Tag: new("v1"), PullSecretRef: &corev1.LocalObjectReference{Name: "pull"},
+			}
+		}),
+	).Build()
+	before := map[string]string{}
+	for _, name := range []string{"current", "pinned"} {
+		g := &seedmanagementv1alpha1.Gardenlet{}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: name}, g); err != nil {
+			t.Fatal(err)
+		}
+		before[name] = g.ResourceVersion
+	}
+	if err := UpdateCharts(t.Context(), c, want); err != nil {
+		t.Fatal(err)
+	}
+	updated := &seedmanagementv1alpha1.Gardenlet{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "a"}, updated); err != nil {
+		t.Fatal(err)
+	}
+	expected := gardencorev1.OCIRepository{Ref: new(want), PullSecretRef: &corev1.LocalObjectReference{Name: "pull"}}
+	if diff := cmp.Diff(expected, updated.Spec.Deployment.Helm.OCIRepository); diff != "" {
+		t.Errorf("the chart of a labelled Gardenlet (-want +got):\n%s", diff)
+	}
+	for name, version := range before {
+		g := &seedmanagementv1alpha1.Gardenlet{}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: name}, g); err != nil {
+			t.Fatal(err)
+		}
+		if g.ResourceVersion != version {
+			t.Errorf("Gardenlet %q has been written", name)
+		}
+	}
+}
+
+func TestTokenID(t *testing.T) {
+	first, second := tokenID(object()), tokenID(object(func(g *seedmanagementv1alpha1.Gardenlet) { g.Name = "b" }))
+	if len(first) != 6 || first == second || first != tokenID(object()) || bytes.ContainsAny([]byte(first), "-.") {
+		t.Errorf("the IDs are %q and %q", first, second)
+	}
+}

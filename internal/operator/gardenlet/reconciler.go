@@ -1,0 +1,280 @@
+package gardenlet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/yaml"
+
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/chart"
+	"gardener.cloud/gardener/internal/component/gardenlet"
+	"gardener.cloud/gardener/internal/kube"
+)
+
+const (
+	fieldManager = "gardener-operator"
+	// passTimeout is the end of a pass: most of it is for pulling the chart.
+	passTimeout = 3 * time.Minute
+)
+
+type reconciler struct {
+	Values
+	virtualCache  client.Client
+	virtualAPI    client.Reader
+	runtimeCache  client.Client
+	runtimeAPI    client.Reader
+	runtimeConfig *rest.Config
+	charts        *chart.Puller
+}
+
+// Reconcile deploys a gardenlet, and finishes when it has registered its Seed.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, passTimeout)
+	defer cancel()
+	object := &seedmanagementv1alpha1.Gardenlet{}
+	if err := r.virtualCache.Get(ctx, req.NamespacedName, object); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	seed, err := r.seed(ctx, object.Name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	v := decide(object, seed)
+	if v.Refuse {
+		return kube.Result(r.writeCondition(ctx, object, failed(errUnapproved)))
+	}
+	if ofSeed(object) {
+		// Before the reference to the kubeconfig is cleared.
+		if err := r.recordPlacement(ctx, object, seed); err != nil {
+			return kube.Result(err)
+		}
+	}
+	issued := false // whether the gardenlet has a new bootstrap token
+	if v.Deploy {
+		logf.FromContext(ctx).Info("Deploying gardenlet")
+		if issued, err = r.deploy(ctx, object); err != nil {
+			// A kubeconfig that was deleted with the Seed there is that of an earlier pass, which ended before the reference was cleared.
+			if !v.Finish || !errors.Is(err, errKubeconfigGone) {
+				return kube.Result(errors.Join(err, r.writeCondition(ctx, object, failed(err))))
+			}
+		}
+	}
+	switch {
+	case v.Finish:
+		return kube.Result(r.finish(ctx, object, issued))
+	case v.Deploy:
+		return kube.Result(r.writeCondition(ctx, object, waiting(object.Name))) // the watch for Seeds continues
+	}
+	return reconcile.Result{}, nil
+}
+
+// seed returns a Seed, or nil if it does not exist.
+func (r *reconciler) seed(ctx context.Context, name string) (*corev1beta1.Seed, error) {
+	seed := &corev1beta1.Seed{}
+	if err := r.virtualCache.Get(ctx, client.ObjectKey{Name: name}, seed); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("read Seed %q: %w", name, err)
+	}
+	return seed, nil
+}
+
+// deploy deploys a gardenlet to its cluster. It returns whether the gardenlet has a bootstrap token now, with which it requests a certificate.
+func (r *reconciler) deploy(ctx context.Context, object *seedmanagementv1alpha1.Gardenlet) (issued bool, err error) {
+	t, err := r.target(ctx, object)
+	if err != nil {
+		return false, err
+	}
+	config, err := readConfiguration(object)
+	if err != nil {
+		return false, reconcile.TerminalError(err)
+	}
+	gardenObject, err := r.garden(ctx)
+	if err != nil {
+		return false, err
+	}
+	garden, err := config.connect("https://api." + gardenObject.Spec.VirtualCluster.DNS.Domains[0].Name)
+	if err != nil {
+		return false, reconcile.TerminalError(err)
+	}
+	if t.runtime {
+		err = r.placeInRuntime(ctx, object.Name, gardenObject)
+	} else {
+		err = t.refuseOther(ctx, object.Name)
+	}
+	if err != nil {
+		return false, err
+	}
+	values, err := r.chartValues(object, config, t.runtime)
+	if err != nil {
+		return false, reconcile.TerminalError(err)
+	}
+	version, err := t.version.ServerVersion()
+	if err != nil {
+		return false, t.foreign(fmt.Errorf("read version of the cluster: %w", err))
+	}
+	archive, err := r.charts.PullFor(ctx, r.virtualAPI, &object.Spec.Deployment.Helm.OCIRepository)
+	if err != nil {
+		return false, &foreignError{"the chart of spec.deployment.helm.ociRepository cannot be pulled", err}
+	}
+	release := chart.Release{Name: gardenlet.Name, Namespace: constants.GardenNamespace, Kubernetes: *version, Values: values}
+	// Errors of charts quote values. What is wrong with them is found before they have credentials, and before anything is changed.
+	if _, err := chart.Render(archive, release); err != nil {
+		return false, reconcile.TerminalError(err)
+	}
+	if !t.runtime {
+		if err := t.ensureNamespace(ctx); err != nil {
+			return false, t.foreign(err)
+		}
+	}
+	kubeconfig, err := r.bootstrap(ctx, t, object, garden)
+	if err != nil {
+		return false, err
+	}
+	if len(kubeconfig) > 0 {
+		if err := config.set(string(kubeconfig), "gardenClientConnection", "bootstrapKubeconfig", "kubeconfig"); err != nil {
+			return false, reconcile.TerminalError(err)
+		}
+	}
+	rendered, err := chart.Render(archive, release)
+	if err != nil {
+		return false, reconcile.TerminalError(errors.New("the chart cannot be rendered with a bootstrap kubeconfig"))
+	}
+	objects := make([]client.Object, 0, len(rendered))
+	for _, object := range rendered {
+		objects = append(objects, object)
+	}
+	return len(kubeconfig) > 0, t.foreign(kube.Apply(ctx, t.client, fieldManager, objects...))
+}
+
+// garden returns the Garden, which has a domain.
+func (r *reconciler) garden(ctx context.Context) (*operatorv1alpha1.Garden, error) {
+	gardens := &operatorv1alpha1.GardenList{}
+	if err := r.runtimeCache.List(ctx, gardens); err != nil {
+		return nil, fmt.Errorf("list Gardens: %w", err)
+	}
+	if len(gardens.Items) != 1 || len(gardens.Items[0].Spec.VirtualCluster.DNS.Domains) == 0 {
+		return nil, fmt.Errorf("there are %d Gardens with a domain, and not one", len(gardens.Items))
+	}
+	return &gardens.Items[0], nil
+}
+
+// caBundle returns the CA bundle of a cluster.
+func caBundle(config *rest.Config) ([]byte, error) {
+	config = rest.CopyConfig(config)
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return nil, fmt.Errorf("read the CA bundle of the garden: %w", err)
+	}
+	return config.CAData, nil
+}
+
+// refuseOther returns an error if the gardenlet of another seed runs in the cluster.
+func (t *target) refuseOther(ctx context.Context, seed string) error {
+	found, err := running(ctx, t.api)
+	if err != nil {
+		return t.foreign(err)
+	}
+	if found.Seed != "" && found.Seed != seed {
+		return fmt.Errorf("the gardenlet of another seed already runs in the cluster: it cannot be seed %q too", seed)
+	}
+	return nil
+}
+
+// running returns the gardenlet that runs in a cluster.
+func running(ctx context.Context, api client.Reader) (runs, error) {
+	deployment := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: constants.GardenNamespace, Name: gardenlet.Name}
+	if err := api.Get(ctx, key, deployment); apierrors.IsNotFound(err) {
+		return runs{}, nil
+	} else if err != nil {
+		return runs{}, fmt.Errorf("read Deployment %q: %w", key, err)
+	}
+	for _, volume := range deployment.Spec.Template.Spec.Volumes {
+		// The second name is that in deployments of the original.
+		if volume.ConfigMap == nil || !slices.Contains([]string{"configuration", "gardenlet-config"}, volume.Name) {
+			continue
+		}
+		config, key := &corev1.ConfigMap{}, client.ObjectKey{Namespace: deployment.Namespace, Name: volume.ConfigMap.Name}
+		if err := api.Get(ctx, key, config); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return runs{}, fmt.Errorf("read ConfigMap %q: %w", key, err)
+		}
+		for _, text := range config.Data {
+			found := &gardenletconfigv1alpha1.GardenletConfiguration{}
+			if err := yaml.Unmarshal([]byte(text), found); err == nil && found.SeedConfig != nil {
+				return runs{Any: true, Seed: found.SeedConfig.Name}, nil
+			}
+		}
+	}
+	return runs{Any: true}, nil
+}
+
+// finish deletes the kubeconfig of a cluster whose Seed exists, the bootstrap token unless it has just been issued, and what requested the deployment.
+func (r *reconciler) finish(ctx context.Context, object *seedmanagementv1alpha1.Gardenlet, issued bool) error {
+	if err := r.writeCondition(ctx, object, registered(object.Name)); err != nil {
+		return err
+	}
+	if err := r.deleteKubeconfig(ctx, object); err != nil {
+		return err
+	}
+	if !issued {
+		if err := r.deleteToken(ctx, object); err != nil {
+			return err
+		}
+	}
+	after := object.DeepCopy()
+	after.Spec.KubeconfigSecretRef = nil
+	switch after.Annotations[constants.GardenerOperation] {
+	case constants.OperationForceRedeploy, constants.GardenerOperationRenewKubeconfig:
+		delete(after.Annotations, constants.GardenerOperation)
+	}
+	if err := r.virtualCache.Patch(ctx, after, client.MergeFrom(object)); err != nil {
+		return fmt.Errorf("patch Gardenlet %q: %w", object.Name, err)
+	}
+	return nil
+}
+
+// deleteKubeconfig deletes the Secret to which a Gardenlet refers. A Secret that has no kubeconfig for its cluster is another one, and stays.
+func (r *reconciler) deleteKubeconfig(ctx context.Context, object *seedmanagementv1alpha1.Gardenlet) error {
+	ref := object.Spec.KubeconfigSecretRef
+	if ref == nil {
+		return nil
+	}
+	secret, key := &corev1.Secret{}, client.ObjectKey{Namespace: object.Namespace, Name: ref.Name}
+	if err := r.virtualAPI.Get(ctx, key, secret); apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("read Secret %q, to which spec.kubeconfigSecretRef refers: %w", key, err)
+	}
+	if _, err := r.restConfig(secret.Data[kubeconfigKey]); err != nil {
+		logf.FromContext(ctx).Info("Keeping Secret to which spec.kubeconfigSecretRef refers, as it has no valid kubeconfig", "secret", klog.KObj(secret))
+		return nil
+	}
+	if err := deleteSame(ctx, r.virtualCache, secret); err != nil {
+		return fmt.Errorf("delete Secret %q, to which spec.kubeconfigSecretRef refers: %w", key, err)
+	}
+	return nil
+}
+
+// deleteSame deletes an object if it is still as it was read.
+func deleteSame(ctx context.Context, c client.Client, object client.Object) error {
+	same := client.Preconditions{UID: new(object.GetUID()), ResourceVersion: new(object.GetResourceVersion())}
+	return client.IgnoreNotFound(c.Delete(ctx, object, same))
+}

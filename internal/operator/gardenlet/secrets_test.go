@@ -1,0 +1,123 @@
+package gardenlet
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/kube/bootstraptoken"
+	"gardener.cloud/gardener/internal/validation/destination"
+)
+
+const someKubeconfig = `{"current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
+"clusters":[{"name":"a","cluster":{"server":"https://a.example"}}],"users":[{"name":"a","user":{"token":"t"}}]}`
+
+func secretWith(namespace, name, key, value string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "1"}, Data: map[string][]byte{key: []byte(value)}}
+}
+
+func exists(t *testing.T, c client.Client, object client.Object) bool {
+	t.Helper()
+	err := c.Get(t.Context(), client.ObjectKeyFromObject(object), &corev1.Secret{})
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return !apierrors.IsNotFound(err)
+}
+
+// A reference must not be a way to delete any Secret of the garden.
+func TestDeleteKubeconfig(t *testing.T) {
+	referring := object(func(g *seedmanagementv1alpha1.Gardenlet) {
+		g.Spec.KubeconfigSecretRef = &corev1.LocalObjectReference{Name: "s"}
+	})
+	for name, tc := range map[string]struct {
+		secret *corev1.Secret
+		stays  bool
+	}{
+		"a kubeconfig":             {secret: secretWith("garden", "s", "kubeconfig", someKubeconfig)},
+		"something else":           {secret: secretWith("garden", "s", "password", "x"), stays: true},
+		"a key of the same name":   {secret: secretWith("garden", "s", "kubeconfig", "x"), stays: true},
+		"a kubeconfig of a shoot":  {secret: secretWith("garden-dev", "s", "kubeconfig", someKubeconfig), stays: true},
+		"a kubeconfig not to used": {secret: secretWith("garden", "s", "kubeconfig", strings.Replace(someKubeconfig, "a.example", "127.0.0.1", 1)), stays: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := fake.NewClientBuilder().WithObjects(tc.secret).Build()
+			r := &reconciler{Values: Values{Blocked: destination.Host}, virtualCache: c, virtualAPI: c}
+			if err := r.deleteKubeconfig(t.Context(), referring); err != nil {
+				t.Fatal(err)
+			}
+			if got := exists(t, c, tc.secret); got != tc.stays {
+				t.Errorf("the Secret exists: %t, want %t", got, tc.stays)
+			}
+		})
+	}
+}
+
+func TestDeleteToken(t *testing.T) {
+	name := "bootstrap-token-" + tokenID(object())
+	for description, want := range map[string]bool{bootstraptoken.ForSeed("a"): false, bootstraptoken.ForSeed("b"): true, "": true} {
+		token := secretWith("kube-system", name, "description", description)
+		c := fake.NewClientBuilder().WithObjects(token).Build()
+		r := &reconciler{virtualCache: c, virtualAPI: c}
+		if err := r.deleteToken(t.Context(), object()); err != nil {
+			t.Fatal(err)
+		}
+		if got := exists(t, c, token); got != want {
+			t.Errorf("the token with the description %q exists: %t, want %t", description, got, want)
+		}
+		if err := r.deleteToken(t.Context(), object(func(g *seedmanagementv1alpha1.Gardenlet) { g.Name = "none" })); err != nil {
+			t.Errorf("a token that does not exist: %v", err)
+		}
+	}
+}
+
+// The operator deletes and overwrites Secrets that have kubeconfigs only.
+func TestOwnKubeconfig(t *testing.T) {
+	c := fake.NewClientBuilder().WithObjects(
+		secretWith("garden", "gardenlet-a", "kubeconfig", someKubeconfig), secretWith("garden", "gardenlet-b", "kubeconfig", "{}"), secretWith("garden", "gardenlet-c", "x", "y"),
+	).Build()
+	cluster := &target{api: c, client: c}
+	for name, want := range map[string]string{
+		"gardenlet-a": "", "gardenlet-none": "",
+		"gardenlet-b": "spec.config.gardenClientConnection.kubeconfigSecret", "gardenlet-c": `Secret "garden/gardenlet-c" exists and has no kubeconfig`,
+	} {
+		err := cluster.ownKubeconfig(t.Context(), corev1.SecretReference{Namespace: "garden", Name: name}, "kubeconfigSecret")
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("ownKubeconfig(%s) = %v, want %q", name, err, want)
+		}
+	}
+}
+
+// Answers of servers that a Gardenlet names are not for those who may read Gardenlets.
+func TestFailed(t *testing.T) {
+	answer := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "x", errors.New("instance credentials"))
+	for name, tc := range map[string]struct {
+		err  error
+		want string
+	}{
+		"of the operator":        {errors.New("spec.config.seedConfig has to be set"), "spec.config.seedConfig has to be set"},
+		"of the runtime cluster": {(&target{runtime: true}).foreign(errors.New("plain")), "plain"},
+		"of another cluster":     {(&target{}).foreign(answer), "requests to the cluster of spec.kubeconfigSecretRef fail: the log of gardener-operator has the error"},
+		"of a registry":          {&foreignError{"the chart cannot be pulled", answer}, "the chart cannot be pulled: the log of gardener-operator has the error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := failed(tc.err).Message; got != tc.want {
+				t.Errorf("the message is %q, want %q", got, tc.want)
+			}
+		})
+	}
+	if err := (&target{}).foreign(answer); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "instance credentials") {
+		t.Errorf("the error for the log is %v", err)
+	}
+	if err := (&target{}).foreign(nil); err != nil {
+		t.Errorf("no error has become %v", err)
+	}
+}

@@ -1,0 +1,170 @@
+package gardenlet
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/component/gardenlet"
+	"gardener.cloud/gardener/internal/component/kubeapiserver"
+	"gardener.cloud/gardener/internal/component/workload"
+)
+
+// virtualPrefix begins the names of the objects of the virtual garden's control plane.
+const virtualPrefix = "virtual-garden-"
+
+// connection says how a gardenlet reaches the garden.
+type connection struct {
+	// Address is that of the garden.
+	Address string
+	// Kubeconfig and Bootstrap are the Secrets with the kubeconfig of the gardenlet, and with that of its first start.
+	Kubeconfig, Bootstrap corev1.SecretReference
+}
+
+// configuration is the configuration of a gardenlet, as in its Gardenlet: the gardenlet that it is for may know other fields than this operator.
+type configuration map[string]any
+
+// readConfiguration returns the configuration of a gardenlet, with the name of its Seed and the namespace that it runs in.
+func readConfiguration(object *seedmanagementv1alpha1.Gardenlet) (configuration, error) {
+	config := configuration{}
+	if raw := object.Spec.Config; raw != nil && len(raw.Raw) > 0 {
+		if err := json.Unmarshal(raw.Raw, &config); err != nil {
+			return nil, fmt.Errorf("spec.config: %w", err)
+		}
+	}
+	if _, found, err := unstructured.NestedMap(config, "seedConfig"); err != nil || !found {
+		return nil, fmt.Errorf("spec.config.seedConfig has to be set")
+	}
+	for _, field := range []struct {
+		value string
+		path  []string
+	}{
+		{object.Name, []string{"seedConfig", "metadata", "name"}},
+		{constants.GardenNamespace, []string{"leaderElection", "resourceNamespace"}},
+	} {
+		if err := config.set(field.value, field.path...); err != nil {
+			return nil, err
+		}
+	}
+	return config, nil
+}
+
+// set sets a field. Objects around it that are null are created.
+func (c configuration) set(value any, path ...string) error {
+	for i := 1; i < len(path); i++ {
+		if field, found, _ := unstructured.NestedFieldNoCopy(c, path[:i]...); found && field == nil {
+			unstructured.RemoveNestedField(c, path[:i]...)
+		}
+	}
+	if err := unstructured.SetNestedField(c, value, path...); err != nil {
+		return fmt.Errorf("spec.config: %w", err)
+	}
+	return nil
+}
+
+// text returns a field, or a default if it is empty.
+func (c configuration) text(fallback string, path ...string) string {
+	if value, _, err := unstructured.NestedString(c, path...); err == nil && value != "" {
+		return value
+	}
+	return fallback
+}
+
+// connect sets how the gardenlet reaches the garden, unless the configuration says so, and returns it.
+func (c configuration) connect(address string) (connection, error) {
+	const section = "gardenClientConnection"
+	out := connection{
+		Address: c.text(address, section, "gardenClusterAddress"),
+		Kubeconfig: corev1.SecretReference{
+			Name:      c.text(gardenlet.KubeconfigSecret, section, "kubeconfigSecret", "name"),
+			Namespace: c.text(constants.GardenNamespace, section, "kubeconfigSecret", "namespace"),
+		},
+		Bootstrap: corev1.SecretReference{
+			Name:      c.text(gardenlet.BootstrapSecret, section, "bootstrapKubeconfig", "name"),
+			Namespace: c.text(constants.GardenNamespace, section, "bootstrapKubeconfig", "namespace"),
+		},
+	}
+	for _, field := range []struct {
+		value string
+		path  []string
+	}{
+		{out.Address, []string{"gardenClusterAddress"}},
+		{out.Kubeconfig.Name, []string{"kubeconfigSecret", "name"}},
+		{out.Kubeconfig.Namespace, []string{"kubeconfigSecret", "namespace"}},
+		{out.Bootstrap.Name, []string{"bootstrapKubeconfig", "name"}},
+		{out.Bootstrap.Namespace, []string{"bootstrapKubeconfig", "namespace"}},
+	} {
+		if err := c.set(field.value, append([]string{section}, field.path...)...); err != nil {
+			return connection{}, err
+		}
+	}
+	if err := out.validate(); err != nil {
+		return connection{}, err
+	}
+	return out, nil
+}
+
+// validate checks the Secrets, which the operator writes or deletes: they are those of a gardenlet, and two.
+func (c connection) validate() error {
+	const section = "spec.config.gardenClientConnection."
+	for _, secret := range []struct {
+		field string
+		ref   corev1.SecretReference
+	}{{"kubeconfigSecret", c.Kubeconfig}, {"bootstrapKubeconfig", c.Bootstrap}} {
+		switch {
+		case secret.ref.Namespace != constants.GardenNamespace:
+			return fmt.Errorf("%s%s.namespace: must be %q", section, secret.field, constants.GardenNamespace)
+		case !strings.HasPrefix(secret.ref.Name, gardenlet.Name+"-"):
+			return fmt.Errorf("%s%s.name: must begin with %q", section, secret.field, gardenlet.Name+"-")
+		}
+	}
+	if c.Kubeconfig == c.Bootstrap {
+		return fmt.Errorf("%sbootstrapKubeconfig.name: must not be that of kubeconfigSecret", section)
+	}
+	return nil
+}
+
+// chartValues returns the values of the chart of a gardenlet.
+func (v Values) chartValues(object *seedmanagementv1alpha1.Gardenlet, config configuration, runtime bool) (map[string]any, error) {
+	raw, err := json.Marshal(object.Spec.Deployment)
+	if err != nil {
+		return nil, fmt.Errorf("encode spec.deployment: %w", err)
+	}
+	values := map[string]any{}
+	if err := json.Unmarshal(raw, &values); err != nil {
+		return nil, fmt.Errorf("decode spec.deployment: %w", err)
+	}
+	// These are no values of the chart, or have other names there.
+	for _, field := range []string{"helm", "imageVectorOverwrite", "componentImageVectorOverwrite"} {
+		delete(values, field)
+	}
+	for name, texts := range map[string][2]string{
+		"imageVectorOverwrite":           {ptr.Deref(object.Spec.Deployment.ImageVectorOverwrite, ""), v.ImageVectorOverwrite},
+		"componentImageVectorOverwrites": {ptr.Deref(object.Spec.Deployment.ComponentImageVectorOverwrite, ""), v.ComponentImageVectorOverwrites},
+	} {
+		if texts[0] != "" {
+			values[name] = texts[0]
+		} else if texts[1] != "" {
+			values[name] = texts[1]
+		}
+	}
+	if image := object.Spec.Deployment.Image; v.Image != "" && (image == nil || image.Ref == nil && image.Repository == nil && image.Tag == nil) {
+		if err := unstructured.SetNestedField(values, v.Image, "image", "ref"); err != nil {
+			return nil, err
+		}
+	}
+	if runtime {
+		label := workload.PolicyLabel(virtualPrefix+kubeapiserver.Name, kubeapiserver.Port)
+		if err := unstructured.SetNestedField(values, constants.NetworkPolicyAllowed, "podLabels", label); err != nil {
+			return nil, err
+		}
+	}
+	values["config"] = map[string]any(config)
+	return values, nil
+}

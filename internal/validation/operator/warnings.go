@@ -1,0 +1,55 @@
+package operator
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+)
+
+// Why a field is stored and nothing reads it.
+const (
+	noEffectYet = "has no effect yet"
+	noEffect    = "has no effect in a virtual garden, which has no nodes and pods"
+)
+
+// GardenWarnings returns a warning for each field of a Garden, and for each operation, that is accepted and has no effect.
+func GardenWarnings(garden *operatorv1alpha1.Garden) []string {
+	var warnings []string
+	warn := func(is bool, path *field.Path, text string) {
+		if is {
+			warnings = append(warnings, path.String()+": "+text)
+		}
+	}
+	runtime, path := &garden.Spec.RuntimeCluster, specPath.Child("runtimeCluster")
+	// The kind is required, and there is only one.
+	warn(runtime.Ingress.Controller.ProviderConfig != nil, path.Child("ingress", "controller", "providerConfig"), "has no effect: there is no ingress controller")
+	if settings := runtime.Settings; settings != nil && settings.PersistentVolumeClaimAutoscaler != nil {
+		warn(settings.PersistentVolumeClaimAutoscaler.Enabled, path.Child("settings", "persistentVolumeClaimAutoscaler", "enabled"), noEffectYet)
+	}
+	warn(runtime.Volume != nil && runtime.Volume.MinimumSize != nil, path.Child("volume", "minimumSize"), noEffectYet)
+
+	virtual, path := &garden.Spec.VirtualCluster, specPath.Child("virtualCluster")
+	if config := virtual.Kubernetes.KubeAPIServer; config != nil {
+		//nolint:staticcheck // deprecated in Shoots, and without effect here
+		warn(config.OIDCConfig != nil, path.Child("kubernetes", "kubeAPIServer", "oidcConfig"), "has no effect in a virtual garden: use structuredAuthentication")
+	}
+	if config := virtual.Kubernetes.KubeControllerManager; config != nil {
+		path := path.Child("kubernetes", "kubeControllerManager")
+		warn(config.HorizontalPodAutoscaler != nil, path.Child("horizontalPodAutoscaler"), noEffect)
+		warn(config.NodeCIDRMaskSize != nil, path.Child("nodeCIDRMaskSize"), noEffect)
+		warn(config.NodeCIDRMaskSizeIPv6 != nil, path.Child("nodeCIDRMaskSizeIPv6"), noEffect)
+		warn(config.NodeMonitorGracePeriod != nil, path.Child("nodeMonitorGracePeriod"), noEffect)
+		//nolint:staticcheck // deprecated in Shoots, and without effect here
+		warn(config.PodEvictionTimeout != nil, path.Child("podEvictionTimeout"), noEffect)
+	}
+	warn(virtual.Gardener.GardenerDashboard != nil, path.Child("gardener", "gardenerDashboard"), noEffectYet)
+
+	operations := strings.Split(garden.Annotations[constants.GardenerOperation], constants.OperationsSeparator)
+	warn(slices.Contains(operations, constants.OperationRotateObservabilityCredentials), metadataPath.Child("annotations").Key(constants.GardenerOperation),
+		constants.OperationRotateObservabilityCredentials+" renews Secret "+operatorv1alpha1.SecretNameObservabilityIngress+", which no component uses yet")
+	return warnings
+}
