@@ -35,6 +35,8 @@ type defragmenter struct {
 	compacted int64
 	// reported is whether the log says that a database is full of data.
 	reported bool
+	// unsettled is how many writes etcd has to commit until it reports what the last compaction has freed.
+	unsettled int
 }
 
 // Run defragments all members by the schedule, and full ones at once, until the context ends.
@@ -137,6 +139,11 @@ func (d *defragmenter) relieve(ctx context.Context) error {
 		return nil
 	case !full:
 		return d.disarm(ctx)
+	case d.unsettled > 0:
+		// etcd counts the pages that a transaction freed when the next but one commits, and commits nothing while all writes are rejected.
+		// Disarming is a write. The alarm is raised again by the next write of a client.
+		d.unsettled--
+		return d.disarm(ctx)
 	case !d.reported:
 		d.reported = true
 		logr.FromContextOrDiscard(ctx).Info("The database is full of data that is in use; writes are rejected until objects are deleted or the quota is raised")
@@ -193,7 +200,7 @@ func (d *defragmenter) compact(ctx context.Context) error {
 	if _, err := d.own.Compact(ctx, revision, clientv3.WithCompactPhysical()); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
 		return fmt.Errorf("compact up to revision %d: %w", revision, err)
 	}
-	d.compacted = revision
+	d.compacted, d.unsettled = revision, 2
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -57,8 +58,11 @@ func AwaitKind(
 		},
 	})
 	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { informer.RunWithContext(ctx) })
+	// The informer logs with the caller's logger, which may not be used any more after the caller has ended.
+	defer running.Wait()
 	defer cancel()
-	go informer.RunWithContext(ctx)
 	select {
 	case <-informer.HasSyncedChecker().Done():
 	case <-ctx.Done():

@@ -36,30 +36,38 @@ func WhenServed(mgr manager.Manager, definition string, src source.Source) (sour
 	if err != nil {
 		return nil, err
 	}
-	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		go func() {
-			var kind schema.GroupKind
-			err := Await(ctx, api, &apiextensionsv1.CustomResourceDefinitionList{}, func(found []*apiextensionsv1.CustomResourceDefinition) error {
-				if len(found) == 0 || definitionHealthy(found[0]) != nil {
-					return errNotServed
-				}
-				kind = schema.GroupKind{Group: found[0].Spec.Group, Kind: found[0].Spec.Names.Kind}
-				return nil
-			}, nil, client.MatchingFields{"metadata.name": definition})
-			if err == nil {
-				// After the last attempt the source goes on by itself, but slowly.
-				_ = retry.OnError(discovery, func(err error) bool { return meta.IsNoMatchError(err) && ctx.Err() == nil }, func() error {
-					_, err := mgr.GetRESTMapper().RESTMapping(kind)
-					return err
-				})
-				err = src.Start(ctx, queue)
+	return Background(mgr, func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		var kind schema.GroupKind
+		err := Await(ctx, api, &apiextensionsv1.CustomResourceDefinitionList{}, func(found []*apiextensionsv1.CustomResourceDefinition) error {
+			if len(found) == 0 || definitionHealthy(found[0]) != nil {
+				return errNotServed
 			}
-			if err != nil && ctx.Err() == nil {
-				logf.FromContext(ctx).Error(err, "Failed watching custom resources", "customResourceDefinition", definition)
-			}
-		}()
-		return nil
+			kind = schema.GroupKind{Group: found[0].Spec.Group, Kind: found[0].Spec.Names.Kind}
+			return nil
+		}, nil, client.MatchingFields{"metadata.name": definition})
+		if err == nil {
+			// After the last attempt the source goes on by itself, but slowly.
+			_ = retry.OnError(discovery, func(err error) bool { return meta.IsNoMatchError(err) && ctx.Err() == nil }, func() error {
+				_, err := mgr.GetRESTMapper().RESTMapping(kind)
+				return err
+			})
+			err = src.Start(ctx, queue)
+		}
+		if err != nil && ctx.Err() == nil {
+			logf.FromContext(ctx).Error(err, "Failed watching custom resources", "customResourceDefinition", definition)
+		}
 	}), nil
+}
+
+// Background returns a source of events that runs until its context ends. The controller does not wait for it when it starts; the manager does when
+// it stops.
+func Background(mgr manager.Manager, run func(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request])) source.Source {
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		return mgr.Add(manager.RunnableFunc(func(context.Context) error {
+			run(ctx, queue)
+			return nil
+		}))
+	})
 }
 
 // InBackground returns a source that a controller does not wait for before it starts. It is for kinds of an aggregated API, which may be

@@ -52,7 +52,7 @@ func Add(mgr manager.Manager, targetCluster cluster.Cluster, managed cache.Cache
 	}
 	return errors.Join(
 		c.Watch(source.Kind(mgr.GetCache(), &resourcesv1alpha1.ManagedResource{}, &handler.TypedEnqueueRequestForObject[*resourcesv1alpha1.ManagedResource]{}, r.concerns())),
-		c.Watch(source.Func(r.pods.start)),
+		c.Watch(kube.Background(mgr, r.pods.run)),
 	)
 }
 

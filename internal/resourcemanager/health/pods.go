@@ -129,19 +129,18 @@ func metadataList(kind, apiVersion string) *metav1.PartialObjectMetadataList {
 	return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{Kind: kind + "List", APIVersion: apiVersion}}
 }
 
-// start follows what is asked for until the context ends.
-func (o *oldPods) start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	go func() {
-		for {
-			select {
-			case f := <-o.requests:
-				go o.follow(ctx, f, queue)
-			case <-ctx.Done():
-				return
-			}
+// run follows what is asked for until the context ends.
+func (o *oldPods) run(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	var following sync.WaitGroup
+	defer following.Wait()
+	for {
+		select {
+		case f := <-o.requests:
+			following.Go(func() { o.follow(ctx, f, queue) })
+		case <-ctx.Done():
+			return
 		}
-	}()
-	return nil
+	}
 }
 
 func (o *oldPods) follow(ctx context.Context, f follow, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
