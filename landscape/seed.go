@@ -433,7 +433,7 @@ func cloudProfileConfig(profile *corev1beta1.CloudProfile, image string) *localv
 }
 
 // domain is the domain of all names of the landscape's clusters.
-func (u *upRun) domain() string { return u.Name + "." + addon.LocalZone }
+func (l *Landscape) domain() string { return l.Name + "." + addon.LocalZone }
 
 // machineRegistries are the mirrors of the landscape's own machines, for the machines of shoots.
 func (u *upRun) machineRegistries() []localv1alpha1.MachineRegistry {
