@@ -74,7 +74,7 @@ e2e-preflight: deps ## Take down landscapes of killed end-to-end tests, and chec
 
 .PHONY: test-e2e
 test-e2e: e2e-preflight tools distribution ## Bring up a landscape of its own, use it as a user would, and take it down.
-	@go test -tags e2e -count=1 -timeout 60m -v $(TESTFLAGS) ./test/e2e
+	@CGO_ENABLED=0 GOFLAGS=-trimpath go test -tags e2e -count=1 -timeout 70m -v $(TESTFLAGS) ./test/e2e
 
 .PHONY: check
 check: ## Check format, lint, generated code, go.mod files and stray files (STEPS="gofumpt tidy" for some).

@@ -14,13 +14,19 @@ import (
 
 func golangciLint(ctx context.Context, t *tree) error {
 	// Checks of other clones may run at the same time: their lock would make this one fail.
-	_, err := t.tool(ctx, "golangci-lint", "run", "--allow-parallel-runners", "--show-stats=false", "./...")
+	_, err := t.command(ctx, "", "env", asBuilt("go", "tool", "-modfile=hack/tools/go.mod",
+		"golangci-lint", "run", "--allow-parallel-runners", "--show-stats=false", "./...")...)
 	return err
 }
 
 func goVet(ctx context.Context, t *tree) error {
-	_, err := t.command(ctx, "", "go", "vet", "./...")
+	_, err := t.command(ctx, "", "env", asBuilt("go", "vet", "./...")...)
 	return err
+}
+
+// asBuilt are the arguments of env that run a command with the settings of `make build`. With others, every dependency is compiled a second time.
+func asBuilt(command ...string) []string {
+	return append([]string{"CGO_ENABLED=0", "GOFLAGS=-trimpath"}, command...)
 }
 
 // gofumpt checks the files of all modules, except for generated code.

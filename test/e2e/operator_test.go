@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -22,16 +21,14 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-var virtualGarden = flag.Bool("virtual-garden", false, "also test a garden that gardener-operator installs, which takes some minutes more")
-
 // TestVirtualGarden tests a garden that gardener-operator has installed: its API is that of a virtual cluster, a shoot works on it, and its
-// credentials are rotated while the shoot exists.
+// credentials are rotated while the shoot exists. One of its seeds is the runtime cluster, the other a cluster of its own.
 func TestVirtualGarden(t *testing.T) {
-	if !*virtualGarden || os.Geteuid() != 0 {
-		t.Skip("it needs -virtual-garden, and a landscape needs root")
+	if os.Geteuid() != 0 {
+		t.Skip("a landscape needs root")
 	}
 	l := newLandscape(t)
-	l.basic(t, "up installs the operator, a Garden and a seed", func(t *testing.T) { l.run(t, "up", "--operator", "--without-shoot") })
+	l.basic(t, "up installs the operator, a Garden and two seeds", func(t *testing.T) { l.run(t, "up", "--operator", "--seeds=2", "--without-shoot") })
 	l.connect(t)
 	runtime := l.cluster
 	l.cluster = connect(t, strings.TrimSpace(l.run(t, "kubeconfig", "garden")))
@@ -42,6 +39,7 @@ func TestVirtualGarden(t *testing.T) {
 		}
 	})
 	shoot := sample(t, example.ShootWorkerless)
+	shoot.Spec.SeedName = new(secondSeed)
 	key := l.create(t, shoot)
 	l.basic(t, "a shoot becomes healthy, and answers", func(t *testing.T) {
 		l.awaitShoot(t, key, kube.ShootHealthy)
@@ -75,7 +73,8 @@ func TestVirtualGarden(t *testing.T) {
 	l.timed(t, "the shoot is healthy, and deleted without leftovers", func(t *testing.T) {
 		l.awaitShoot(t, key, kube.ShootHealthy)
 		l.deleteShoot(t, key)
-		if err := runtime.client.Get(t.Context(), client.ObjectKey{Name: "shoot--local--" + key.Name}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
+		second := connect(t, strings.TrimSpace(l.run(t, "kubeconfig", secondSeed)))
+		if err := second.client.Get(t.Context(), client.ObjectKey{Name: "shoot--local--" + key.Name}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
 			t.Errorf("its namespace: %v", err)
 		}
 	})
