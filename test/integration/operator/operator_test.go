@@ -217,9 +217,6 @@ func TestGarden(t *testing.T) {
 		t.Errorf("generation changes from %d to %d", before.Generation, after.Generation)
 	}
 
-	step("tools that apply manifests do not fight with defaults, nor with each other")
-	r.applyByTwo(t)
-
 	step("there is only one Garden")
 	refused(t, r.Create(t.Context(), newGarden(t, func(g *operatorv1alpha1.Garden) { g.Name = "second" })), apierrors.IsForbidden, `already the Garden "local"`)
 
