@@ -30,10 +30,10 @@ documents. No cluster is needed, and existing files are replaced.`,
 			}
 			for name, content := range files {
 				file := filepath.Join(args[0], filepath.FromSlash(name))
-				if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // others may read schemas
+				if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 					return err
 				}
-				if err := os.WriteFile(file, content, 0o644); err != nil { //nolint:gosec // as above
+				if err := os.WriteFile(file, content, 0o644); err != nil {
 					return err
 				}
 			}

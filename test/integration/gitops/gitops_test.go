@@ -35,7 +35,7 @@ const root = "../../.."
 // build returns the objects of a directory as kustomize renders them.
 func build(t *testing.T, dir string) []*unstructured.Unstructured {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), env.Kubectl(t), "kustomize", filepath.Join(root, "example", "gitops", dir)) //nolint:gosec // the kubectl of the distribution
+	cmd := exec.CommandContext(t.Context(), env.Kubectl(t), "kustomize", filepath.Join(root, "example", "gitops", dir))
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	if err := cmd.Run(); err != nil {
@@ -325,7 +325,7 @@ func TestWait(t *testing.T) {
 	}
 	wait := func(arguments []string, timeout string) (string, error) {
 		arguments = append(arguments[:len(arguments):len(arguments)], "--kubeconfig="+kubeconfig, "--timeout="+timeout)
-		out, err := exec.CommandContext(t.Context(), kubectl, arguments...).CombinedOutput() //nolint:gosec // the kubectl of the distribution
+		out, err := exec.CommandContext(t.Context(), kubectl, arguments...).CombinedOutput()
 		return string(out), err
 	}
 	for _, command := range commands {

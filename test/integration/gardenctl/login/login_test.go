@@ -193,7 +193,7 @@ case "$*" in
 *) echo "unexpected arguments: $*" >&2; exit 1 ;;
 esac
 `, i.URL, i.token(t, "eve@example.com")), 0o700)
-	cmd := exec.CommandContext(t.Context(), kubectl, "--kubeconfig", users, "auth", "whoami", "-o", "yaml") //nolint:gosec // the kubectl of the distribution
+	cmd := exec.CommandContext(t.Context(), kubectl, "--kubeconfig", users, "auth", "whoami", "-o", "yaml")
 	cmd.Env = append(os.Environ(), "PATH="+strings.Join([]string{dir, filepath.Dir(kubectl), os.Getenv("PATH")}, string(filepath.ListSeparator)))
 	answer, err := cmd.CombinedOutput()
 	if err != nil {
