@@ -295,6 +295,9 @@ func (l *Landscape) installAddons(ctx context.Context, cluster Cluster, images m
 		APIServer: l.apiServer(cluster),
 	}
 	values.LocalDNS = l.localDNSServers(cluster)
+	if l.state.VirtualGarden && cluster.Name != RuntimeCluster && cluster.seed() != "" {
+		values.GardenDomain, values.GardenDNS = l.gardenDomain(), netip.AddrPortFrom(l.network().Machine(l.state.Clusters[0].Machines[0].Number), localDNSNodePort)
+	}
 	objects, err := addon.Objects(values)
 	if err != nil {
 		return err

@@ -170,7 +170,7 @@ func (u *upRun) gardenResource(cluster Cluster) *operatorv1alpha1.Garden {
 				},
 			},
 			VirtualCluster: operatorv1alpha1.VirtualCluster{
-				DNS: operatorv1alpha1.DNS{Domains: []operatorv1alpha1.DNSDomain{{Name: "garden." + domain}}},
+				DNS: operatorv1alpha1.DNS{Domains: []operatorv1alpha1.DNSDomain{{Name: u.gardenDomain()}}},
 				ETCD: &operatorv1alpha1.ETCD{
 					Main: &operatorv1alpha1.ETCDMain{Backup: &operatorv1alpha1.Backup{
 						Provider: providerType, SecretRef: corev1.LocalObjectReference{Name: backupSecret},
@@ -187,6 +187,9 @@ func (u *upRun) gardenResource(cluster Cluster) *operatorv1alpha1.Garden {
 		},
 	}
 }
+
+// gardenDomain is the domain of the virtual cluster.
+func (l *Landscape) gardenDomain() string { return "garden." + l.domain() }
 
 // gardenReady returns why a Garden is not ready, or nil if it is.
 func gardenReady(garden *operatorv1alpha1.Garden) error {
@@ -214,7 +217,7 @@ func gardenReady(garden *operatorv1alpha1.Garden) error {
 // writeGardenKubeconfig writes a kubeconfig for the virtual cluster with a client certificate, which reaches it through the gateway.
 func (u *upRun) writeGardenKubeconfig(ctx context.Context, c client.Client) error {
 	raw, err := access.Kubeconfig(ctx, access.Values{
-		SeedAPI: c, Namespace: constants.GardenNamespace, Host: "api.garden." + u.domain(), User: gardenAccess,
+		SeedAPI: c, Namespace: constants.GardenNamespace, Host: "api." + u.gardenDomain(), User: gardenAccess,
 		Validity: gardenAccessValidity, Now: time.Now(),
 	})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -183,13 +184,28 @@ func (u *upRun) orderGardenlet(ctx context.Context, garden, _ client.Client, clu
 		return fmt.Errorf("read Gardenlet %q: %w", before.Name, err)
 	}
 	desired.Annotations = map[string]string{deployedImage: u.image}
-	if image := before.Annotations[deployedImage]; image != "" && image != u.image {
+	deployed := before.Annotations[deployedImage]
+	if deployed != "" && deployed != u.image {
 		desired.Annotations[constants.GardenerOperation] = constants.OperationForceRedeploy
 	}
 	desired.Spec.Deployment.ReplicaCount = new(int32(1))
 	desired.Spec.Deployment.Helm.OCIRepository = gardencorev1.OCIRepository{Ref: &reference}
 	desired.Spec.Config = &runtime.RawExtension{Raw: config}
-	return applyToGarden(ctx, garden, desired)
+	objects := []client.Object{desired}
+	if cluster.Name != RuntimeCluster && (deployed != u.image || before.Spec.KubeconfigSecretRef != nil) {
+		kubeconfig, err := os.ReadFile(u.KubeconfigFile(cluster.Name))
+		if err != nil {
+			return err
+		}
+		// The operator deletes it, and the reference, as soon as the gardenlet has registered its Seed.
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: "kubeconfig-" + cluster.seed()},
+			Data:       map[string][]byte{"kubeconfig": kubeconfig},
+		}
+		desired.Spec.KubeconfigSecretRef = &corev1.LocalObjectReference{Name: secret.Name}
+		objects = []client.Object{secret, desired}
+	}
+	return applyToGarden(ctx, garden, objects...)
 }
 
 // applyToGarden applies objects to a garden whose gardener-apiserver may be rolling, so that some requests fail.
@@ -417,7 +433,7 @@ func cloudProfileConfig(profile *corev1beta1.CloudProfile, image string) *localv
 }
 
 // domain is the domain of all names of the landscape's clusters.
-func (u *upRun) domain() string { return u.Name + "." + addon.LocalZone }
+func (l *Landscape) domain() string { return l.Name + "." + addon.LocalZone }
 
 // machineRegistries are the mirrors of the landscape's own machines, for the machines of shoots.
 func (u *upRun) machineRegistries() []localv1alpha1.MachineRegistry {

@@ -53,8 +53,8 @@ func (c *cli) upCommand() *cobra.Command {
 			if cmd.Flags().Changed("seeds") && options.Seeds < 1 {
 				return fmt.Errorf("--seeds must be at least 1, not %d", options.Seeds)
 			}
-			if options.Operator && (onlyClusters || options.Seeds > 1) {
-				return errors.New("--operator brings up a garden with one seed: leave out --only-clusters and --seeds")
+			if options.Operator && onlyClusters {
+				return errors.New("--operator installs a garden: leave out --only-clusters")
 			}
 			if onlyClusters && options.Seeds > 0 {
 				return errors.New("--seeds needs a garden: leave out --only-clusters")

@@ -26,6 +26,10 @@ type Values struct {
 	// LocalDNS are the servers of the names of the landscape's clusters. Each is asked for what those before it do not know. Empty if there
 	// are none.
 	LocalDNS []netip.AddrPort
+	// GardenDomain is the domain of a garden in another cluster, and GardenDNS the server of its names there. A seed needs them before it serves
+	// names itself. Empty if LocalDNS are enough.
+	GardenDomain string
+	GardenDNS    netip.AddrPort
 	// Pool are the addresses for Services of type LoadBalancer.
 	Pool netip.Prefix
 }

@@ -52,7 +52,7 @@ func TestLocalZone(t *testing.T) {
     }
 }
 `
-	got := localZone([]netip.AddrPort{netip.MustParseAddrPort("10.2.0.53:53"), netip.MustParseAddrPort("172.30.0.3:30053")})
+	got := zone(LocalZone, netip.MustParseAddrPort("10.2.0.53:53"), netip.MustParseAddrPort("172.30.0.3:30053"))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("zone (-want +got):\n%s", diff)
 	}

@@ -35,9 +35,9 @@ const corefile = `.:8053 {
 // LocalZone is the domain of all names that provider-local answers for.
 const LocalZone = "local.gardener.cloud"
 
-// localZone forwards queries for names of clusters to the servers of that zone. Answers are not cached, so a new name resolves at once.
-func localZone(servers []netip.AddrPort) string {
-	zone := LocalZone + ":8053 {\n    errors\n"
+// zone forwards queries for names of clusters to the servers of their zone. Answers are not cached, so a new name resolves at once.
+func zone(domain string, servers ...netip.AddrPort) string {
+	zone := domain + ":8053 {\n    errors\n"
 	for i, server := range servers {
 		zone += fmt.Sprintf("    forward . %s {\n        max_concurrent 1000\n", server)
 		if i < len(servers)-1 {
@@ -66,7 +66,10 @@ func coreDNS(v Values) ([]client.Object, error) {
 	const name, namespace = "coredns", "kube-system"
 	content := corefile
 	if len(v.LocalDNS) > 0 {
-		content += localZone(v.LocalDNS) + registryZone
+		content += zone(LocalZone, v.LocalDNS...) + registryZone
+	}
+	if v.GardenDomain != "" {
+		content += zone(v.GardenDomain, v.GardenDNS)
 	}
 	config := &corev1.ConfigMap{ObjectMeta: meta(namespace, name), Data: map[string]string{"Corefile": content}}
 	// Other software finds the cluster's DNS by this name and the k8s-app label.

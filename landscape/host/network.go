@@ -229,7 +229,16 @@ func (n Network) EnsureMachine(_ context.Context, machine string, number int) er
 	if err := ensureUp(machineSide, eth0, netip.PrefixFrom(n.Machine(number), 24)); err != nil {
 		return err
 	}
-	return ensureRoute(machineSide, eth0, netip.Prefix{}, n.Gateway())
+	if err := ensureRoute(machineSide, eth0, netip.Prefix{}, n.Gateway()); err != nil {
+		return err
+	}
+	// No machine has the addresses of load balancers on its interface. The gateway knows the machine that each pool is routed to.
+	for cluster := range MaxClusters {
+		if err := ensureRoute(machineSide, eth0, n.Pool(cluster), n.Gateway()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // RemoveMachine removes a machine's network. A missing one is no error.
