@@ -99,13 +99,22 @@ func find[T client.Object](t *testing.T, objects []client.Object, name string) T
 }
 
 func TestLint(t *testing.T) {
-	for name, values := range map[string]map[string]any{
-		charts.Operator:      nil,
-		charts.Gardenlet:     {"config": map[string]any{"seedConfig": map[string]any{"metadata": map[string]any{"name": "local"}}}},
-		charts.ProviderLocal: {"image": "registry.example/gardener:v1", "gardener": map[string]any{"seed": map[string]any{"name": "local"}}},
+	for name, tc := range map[string]struct{ chart, values string }{
+		"operator":                  {charts.Operator, ""},
+		"operator with all values":  {charts.Operator, allOperatorValues},
+		"gardenlet":                 {charts.Gardenlet, "config: {seedConfig: {metadata: {name: local}}}"},
+		"gardenlet with all values": {charts.Gardenlet, allGardenletValues},
+		"provider-local":            {charts.ProviderLocal, "{image: registry.example/gardener:v1, gardener: {seed: {name: local}}}"},
+		"provider-local for a garden": {
+			charts.ProviderLocal, "{image: registry.example/gardener:v1, gardener: {runtimeCluster: {enabled: true, priorityClassName: gardener-garden-system-200}}}",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, message := range lint.All(name, values, "garden", true).Messages {
+			values := map[string]any{}
+			if err := yaml.UnmarshalStrict([]byte(tc.values), &values); err != nil {
+				t.Fatal(err)
+			}
+			for _, message := range lint.All(tc.chart, values, "garden", true).Messages {
 				if message.Severity > support.InfoSev {
 					t.Errorf("%s: %v", message.Path, message.Err)
 				}
@@ -247,11 +256,13 @@ func TestChecksums(t *testing.T) {
 // A misspelt setting is found before anything is deployed.
 func TestRefusedValues(t *testing.T) {
 	for name, tc := range map[string]struct{ chart, values, want string }{
-		"an unknown value":                 {charts.Operator, "replicas: 2", "'replicas' not allowed"},
-		"an unknown setting":               {charts.Operator, "config: {controllers: {gardens: {}}}", "'gardens' not allowed"},
-		"a setting of another type":        {charts.Operator, "config: {controllers: {garden: {concurrentSyncs: many}}}", "want null or integer"},
-		"an unknown setting of gardenlets": {charts.Gardenlet, "config: {seedConfig: {metadata: {name: a}, spec: {regions: a}}}", "'regions' not allowed"},
-		"a chart without a reference":      {charts.ProviderLocal, "registries: []", "'registries' not allowed"},
+		"an unknown value":                 {charts.Operator, "replicas: 2", "at '': additional properties 'replicas' not allowed"},
+		"an unknown setting":               {charts.Operator, "config: {controllers: {gardens: {}}}", "at '/config/controllers': additional properties 'gardens' not allowed"},
+		"a setting of another type":        {charts.Operator, "config: {controllers: {garden: {concurrentSyncs: many}}}", "at '/config/controllers/garden/concurrentSyncs': got string, want null or integer"},
+		"a field of a pod of another type": {charts.Operator, "env: [{name: A, value: 5}]", "at '/env/0/value': got number"},
+		"an image that is a text":          {charts.Gardenlet, "image: registry.example/gardener:v1", "at '/image': got string"},
+		"an unknown setting of gardenlets": {charts.Gardenlet, "config: {seedConfig: {metadata: {name: a}, spec: {regions: a}}}", "at '/config/seedConfig/spec': additional properties 'regions' not allowed"},
+		"a chart without a reference":      {charts.ProviderLocal, "registries: []", "at '': additional properties 'registries' not allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := tryTemplate(t, tc.chart, tc.values); err == nil || !strings.Contains(err.Error(), tc.want) {

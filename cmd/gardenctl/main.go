@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"gardener.cloud/gardener/internal/apiserver/openapi"
 	"gardener.cloud/gardener/internal/gardenctl"
 )
 
@@ -55,6 +56,6 @@ func run(ctx context.Context) int {
 		Interactive: term.IsTerminal(int(os.Stdin.Fd())),
 		Color:       term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
 		ConfigDir:   configDir, CacheDir: cacheDir, Session: os.Getenv("GCTL_SESSION_ID"), Kubeconfig: os.Getenv("KUBECONFIG"),
-		Clock: clock.RealClock{},
+		Clock: clock.RealClock{}, Definitions: openapi.GetOpenAPIDefinitions,
 	}, os.Args[1:])
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/component-base/version"
+	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/utils/clock"
 
 	"gardener.cloud/gardener/internal/subcommand"
@@ -47,6 +48,8 @@ type Options struct {
 	Kubeconfig string
 	// Clock is the source of the current time.
 	Clock clock.PassiveClock
+	// Definitions are the OpenAPI definitions of gardener-apiserver.
+	Definitions common.GetOpenAPIDefinitions
 }
 
 // Run runs the program and returns its exit code: 0, 1 for an error, 130 if it was interrupted.
@@ -126,7 +129,7 @@ The garden is the cluster of the current kubeconfig, or of one that was added wi
 		c.targetCommand(), c.configCommand(), c.getCommand(), c.describeCommand(), c.waitCommand(),
 		c.operationCommand(reconcileOperation), c.operationCommand(retryOperation), c.operationCommand(maintainOperation),
 		c.rotateCommand(), c.slumberCommand(hibernate), c.slumberCommand(wake),
-		c.kubeconfigCommand(), c.credentialCommand(), c.logsCommand(), c.deleteCommand(), c.gardenCommand(), c.versionCommand(),
+		c.kubeconfigCommand(), c.credentialCommand(), c.logsCommand(), c.deleteCommand(), c.gardenCommand(), c.schemaCommand(), c.versionCommand(),
 	)
 	return cmd
 }

@@ -145,13 +145,18 @@ func (c *cli) deliver(config *clientcmdapi.Config, p *place, a access, output, f
 		if renewing {
 			name += "-exec"
 		}
-		file = filepath.Join(c.CacheDir, "kubeconfigs", fingerprint(p.config.Host), p.namespace, name+".yaml")
+		file = c.kubeconfigFile(p, name)
 	}
 	if err := writePrivate(file, data); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(c.Out, file)
 	return err
+}
+
+// kubeconfigFile is where a kubeconfig is written to by default.
+func (c *cli) kubeconfigFile(p *place, name string) string {
+	return filepath.Join(c.CacheDir, "kubeconfigs", fingerprint(p.config.Host), p.namespace, name+".yaml")
 }
 
 // renewThroughUs replaces the credentials in a kubeconfig by this program as exec plugin, and caches them for it.

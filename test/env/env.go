@@ -543,3 +543,16 @@ func program(product, name string) (string, error) {
 	}
 	return filepath.Join(artifact.Dir, "bin", name), nil
 }
+
+// Kubectl returns the path of kubectl. Without it, the test is skipped.
+func Kubectl(t testing.TB) string {
+	t.Helper()
+	path, err := program("kubernetes", "kubectl")
+	switch {
+	case err != nil && os.Getenv("CI") == "":
+		t.Skip(err)
+	case err != nil:
+		t.Fatal(err)
+	}
+	return path
+}

@@ -241,13 +241,14 @@ type GroupResource struct {
 
 // SNI is about certificates for further names.
 type SNI struct {
-	// SecretName is the name of a Secret with tls.crt and tls.key. Unset, the certificate is generated.
+	// SecretName is the name of a Secret in the garden namespace with tls.crt and tls.key. Unset means the one that has the
+	// label gardener.cloud/role=garden-cert.
 	// +kubebuilder:validation:MinLength=1
 	// +optional
 	SecretName *string `json:"secretName,omitempty"`
 
-	// DomainPatterns are the names, such as *.example.com, that the certificate is presented for. Unset means the names in
-	// the certificate.
+	// DomainPatterns are the names, such as *.example.com, that the certificate is presented for. At least one is needed, and
+	// none may match api. of the first domain.
 	// +optional
 	DomainPatterns []string `json:"domainPatterns,omitempty"`
 }

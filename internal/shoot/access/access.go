@@ -60,21 +60,37 @@ func Kubeconfig(ctx context.Context, v Values) ([]byte, error) {
 	if len(servers) == 0 || len(signers) == 0 {
 		return nil, fmt.Errorf("namespace %q has no CAs of the kube-apiserver yet", v.Namespace)
 	}
-	// The kube-apiserver presents a certificate of either CA while they are rotated.
-	var bundle [][]byte
-	for _, ca := range servers {
-		bundle = append(bundle, ca.Data[secrets.DataKeyCertificateCA])
-	}
 	signer := signers[0]
 	if len(signers) > 1 && v.trustsOldOnly() {
 		signer = signers[1]
 	}
 	return secrets.IssueKubeconfig(&secrets.Kubeconfig{
-		Name: v.Namespace, Server: "https://" + v.Host, CA: bytes.Join(bundle, nil),
+		Name: v.Namespace, Server: "https://" + v.Host, CA: bundle(servers),
 		Certificate: &secrets.Certificate{
 			CommonName: cmp.Or(v.User, user), Organization: []string{groupMasters}, Usage: secrets.ClientCert, Validity: cmp.Or(v.Validity, Validity),
 		},
 	}, &signer, v.Now)
+}
+
+// CABundle returns the CAs of the server certificates of the kube-apiserver. They are not secret.
+func CABundle(ctx context.Context, v Values) ([]byte, error) {
+	servers, err := v.cas(ctx, constants.SecretNameCACluster)
+	if err != nil {
+		return nil, err
+	}
+	if len(servers) == 0 {
+		return nil, fmt.Errorf("namespace %q has no CAs of the kube-apiserver yet", v.Namespace)
+	}
+	return bundle(servers), nil
+}
+
+// bundle returns the certificates of CAs. The kube-apiserver presents a certificate of either CA while they are rotated.
+func bundle(cas []corev1.Secret) []byte {
+	certificates := make([][]byte, 0, len(cas))
+	for _, ca := range cas {
+		certificates = append(certificates, ca.Data[secrets.DataKeyCertificateCA])
+	}
+	return bytes.Join(certificates, nil)
 }
 
 // trustsOldOnly returns whether there may be a kube-apiserver that does not trust the new CA yet. All trust the old one.

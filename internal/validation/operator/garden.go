@@ -100,7 +100,10 @@ func ValidateGardenUpdate(garden, old *operatorv1alpha1.Garden) field.ErrorList 
 	}
 
 	virtual, oldVirtual, path := &garden.Spec.VirtualCluster, &old.Spec.VirtualCluster, specPath.Child("virtualCluster")
-	errs = append(errs, immutable(virtual.DNS.Domains, oldVirtual.DNS.Domains, path.Child("dns", "domains"))...)
+	if domains, oldDomains := virtual.DNS.Domains, oldVirtual.DNS.Domains; len(domains) > 0 && len(oldDomains) > 0 {
+		// Gardenlets, kubeconfigs and the issuer of tokens have the first domain. Its DNS provider may change, and there may be more domains.
+		errs = append(errs, immutable(domains[0].Name, oldDomains[0].Name, path.Child("dns", "domains").Index(0).Child("name"))...)
+	}
 	errs = append(errs, immutable(virtual.Gardener.ClusterIdentity, oldVirtual.Gardener.ClusterIdentity, path.Child("gardener", "clusterIdentity"))...)
 	if highlyAvailable(old) && !highlyAvailable(garden) {
 		errs = append(errs, field.Forbidden(path.Child("controlPlane", "highAvailability"), "cannot be removed: members of etcd would have to be removed"))
@@ -218,6 +221,12 @@ func highlyAvailable(garden *operatorv1alpha1.Garden) bool {
 func virtualCluster(garden *operatorv1alpha1.Garden, providers sets.Set[string], path *field.Path) field.ErrorList {
 	virtual := &garden.Spec.VirtualCluster
 	errs := domains(virtual.DNS.Domains, providers, path.Child("dns", "domains"))
+	if most := maxHosts / 2; len(virtual.DNS.Domains) > most {
+		errs = append(errs, field.TooMany(path.Child("dns", "domains"), len(virtual.DNS.Domains), most))
+	}
+	if c := virtual.Kubernetes.KubeAPIServer; c != nil && c.SNI != nil {
+		errs = append(errs, sni(c.SNI, virtual.DNS.Domains, path.Child("kubernetes", "kubeAPIServer", "sni"))...)
+	}
 	if etcd := virtual.ETCD; etcd != nil {
 		errs = append(errs, etcds(etcd, garden.Spec.RuntimeCluster.Provider.Region, path.Child("etcd"))...)
 	}

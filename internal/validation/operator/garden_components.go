@@ -1,6 +1,8 @@
 package operator
 
 import (
+	"fmt"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -75,21 +77,41 @@ func kubeAPIServer(config *operatorv1alpha1.KubeAPIServerConfig, path *field.Pat
 		}
 		seen.Insert(id)
 	}
-	if sni := config.SNI; sni != nil {
-		path := path.Child("sni")
-		if sni.SecretName != nil {
-			errs = append(errs, required(*sni.SecretName, path.Child("secretName"))...)
-		}
-		if len(sni.DomainPatterns) == 0 {
-			errs = append(errs, field.Required(path.Child("domainPatterns"), "must have at least one pattern"))
-		}
-		for i, pattern := range sni.DomainPatterns {
-			if pattern == "" || strings.ContainsAny(pattern, " \t\n,") {
-				errs = append(errs, field.Invalid(path.Child("domainPatterns").Index(i), pattern, "must be a domain, or one that starts with *."))
-			}
-		}
-	}
 	return append(errs, stored(config.EncryptionConfig, false, path.Child("encryptionConfig"))...)
+}
+
+// maxHosts is how many names a TLSRoute can have. That of the kube-apiserver has two for each domain, and those of sni.
+const maxHosts = 16
+
+// sni checks the names for which the kube-apiserver has another certificate. Domains are those of the virtual cluster.
+func sni(config *operatorv1alpha1.SNI, domains []operatorv1alpha1.DNSDomain, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if config.SecretName != nil {
+		errs = append(errs, required(*config.SecretName, path.Child("secretName"))...)
+	}
+	path = path.Child("domainPatterns")
+	if len(config.DomainPatterns) == 0 {
+		errs = append(errs, field.Required(path, "must have at least one pattern"))
+	}
+	if rest := max(0, maxHosts-2*len(domains)); len(config.DomainPatterns) > rest {
+		errs = append(errs, field.TooMany(path, len(config.DomainPatterns), rest))
+	}
+	seen := sets.New[string]()
+	for i, pattern := range config.DomainPatterns {
+		path := path.Index(i)
+		if len(validation.IsDNS1123Subdomain(pattern)) > 0 && len(validation.IsWildcardDNS1123Subdomain(pattern)) > 0 {
+			errs = append(errs, field.Invalid(path, pattern, "must be a domain in lower case, or one that starts with *."))
+			continue
+		}
+		if net.ParseIP(pattern) != nil {
+			errs = append(errs, field.Invalid(path, pattern, "must not be an IP address: clients send names only"))
+		}
+		if len(domains) > 0 && operatorv1alpha1.MatchesDomainPattern(pattern, "api."+domains[0].Name) {
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("must not match api.%s: gardenlets trust only the CA of the garden there", domains[0].Name)))
+		}
+		errs = append(errs, unique(seen, pattern, path)...)
+	}
+	return errs
 }
 
 // stored checks that encrypted resources are those of the server: the gardener-apiserver stores its own, the kube-apiserver all

@@ -1,6 +1,7 @@
 package operator_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"sort"
@@ -175,6 +176,35 @@ func TestGarden(t *testing.T) {
 		"sni without a pattern": {change: func(g *garden) {
 			g.Spec.VirtualCluster.Kubernetes.KubeAPIServer = &operatorv1alpha1.KubeAPIServerConfig{SNI: &operatorv1alpha1.SNI{SecretName: new("tls")}}
 		}, want: []string{"required spec.virtualCluster.kubernetes.kubeAPIServer.sni.domainPatterns"}},
+		"sni with names that gardenlets use, or that no client sends": {change: func(g *garden) {
+			g.Spec.VirtualCluster.DNS.Domains = []operatorv1alpha1.DNSDomain{{Name: "garden.example.com"}, {Name: "second.example.com"}}
+			g.Spec.VirtualCluster.Kubernetes.KubeAPIServer = &operatorv1alpha1.KubeAPIServerConfig{SNI: &operatorv1alpha1.SNI{DomainPatterns: []string{
+				"api.garden.example.com", "*.garden.example.com", "*", "*.*.example.com", "Api.example.com", "192.0.2.1", "a.example.com", "a.example.com",
+			}}}
+		}, want: []string{
+			"duplicate spec.virtualCluster.kubernetes.kubeAPIServer.sni.domainPatterns[7]", "forbidden spec.virtualCluster.kubernetes.kubeAPIServer.sni.domainPatterns[0]",
+			"forbidden spec.virtualCluster.kubernetes.kubeAPIServer.sni.domainPatterns[1]", "invalid spec.virtualCluster.kubernetes.kubeAPIServer.sni.domainPatterns[2]",
+			"invalid spec.virtualCluster.kubernetes.kubeAPIServer.sni.domainPatterns[3]", "invalid spec.virtualCluster.kubernetes.kubeAPIServer.sni.domainPatterns[4]",
+			"invalid spec.virtualCluster.kubernetes.kubeAPIServer.sni.domainPatterns[5]",
+		}},
+		"sni with names of other domains": {change: func(g *garden) {
+			g.Spec.VirtualCluster.DNS.Domains = []operatorv1alpha1.DNSDomain{{Name: "garden.example.com"}, {Name: "second.example.com"}}
+			g.Spec.VirtualCluster.Kubernetes.KubeAPIServer = &operatorv1alpha1.KubeAPIServerConfig{SNI: &operatorv1alpha1.SNI{DomainPatterns: []string{
+				"*.second.example.com", "gardener.garden.example.com", "*.api.garden.example.com", "*.example.com",
+			}}}
+		}},
+		"more names than a route can have": {change: func(g *garden) {
+			g.Spec.VirtualCluster.Kubernetes.KubeAPIServer = &operatorv1alpha1.KubeAPIServerConfig{SNI: &operatorv1alpha1.SNI{}}
+			for i := range 15 {
+				sni := g.Spec.VirtualCluster.Kubernetes.KubeAPIServer.SNI
+				sni.DomainPatterns = append(sni.DomainPatterns, fmt.Sprintf("a%d.example.com", i))
+			}
+		}, want: []string{"toomany spec.virtualCluster.kubernetes.kubeAPIServer.sni.domainPatterns"}},
+		"more domains than a route can have": {change: func(g *garden) {
+			for i := range 8 {
+				g.Spec.VirtualCluster.DNS.Domains = append(g.Spec.VirtualCluster.DNS.Domains, operatorv1alpha1.DNSDomain{Name: fmt.Sprintf("a%d.example.com", i)})
+			}
+		}, want: []string{"toomany spec.virtualCluster.dns.domains"}},
 		"OIDC of the dashboard without structured authentication": {change: oidc, want: []string{"invalid spec.virtualCluster.gardener.gardenerDashboard.oidcConfig"}},
 		"OIDC of the dashboard": {change: func(g *garden) {
 			oidc(g)
@@ -221,7 +251,7 @@ func TestGardenUpdate(t *testing.T) {
 			g.Spec.VirtualCluster.Gardener.ClusterIdentity = "other"
 			g.Spec.VirtualCluster.ETCD.Main.Backup.Region = new("there")
 		}, want: []string{
-			"invalid spec.runtimeCluster.networking.ipFamilies", "invalid spec.virtualCluster.dns.domains", "invalid spec.virtualCluster.etcd.main.backup.region",
+			"invalid spec.runtimeCluster.networking.ipFamilies", "invalid spec.virtualCluster.dns.domains[0].name", "invalid spec.virtualCluster.etcd.main.backup.region",
 			"invalid spec.virtualCluster.gardener.clusterIdentity",
 		}},
 		"a second network of each kind in the runtime cluster": {change: func(g *garden) {
@@ -237,6 +267,16 @@ func TestGardenUpdate(t *testing.T) {
 		"a second ingress domain": {change: func(g *garden) {
 			g.Spec.RuntimeCluster.Ingress.Domains = append(g.Spec.RuntimeCluster.Ingress.Domains, operatorv1alpha1.DNSDomain{Name: "second.example.com"})
 		}},
+		"a second domain, and another provider of the first": {change: onVirtual(func(v *virtual) {
+			v.DNS.Domains[0].Provider = nil
+			v.DNS.Domains = append(v.DNS.Domains, operatorv1alpha1.DNSDomain{Name: "second.example.com"})
+		})},
+		"a second domain is removed": {before: onVirtual(func(v *virtual) {
+			v.DNS.Domains = append(v.DNS.Domains, operatorv1alpha1.DNSDomain{Name: "second.example.com"})
+		}), change: onVirtual(func(v *virtual) { v.DNS.Domains = v.DNS.Domains[:1] })},
+		"the second domain becomes the first": {before: onVirtual(func(v *virtual) {
+			v.DNS.Domains = append(v.DNS.Domains, operatorv1alpha1.DNSDomain{Name: "second.example.com"})
+		}), change: onVirtual(func(v *virtual) { v.DNS.Domains = v.DNS.Domains[1:] }), want: []string{"invalid spec.virtualCluster.dns.domains[0].name"}},
 		"another provider of the first ingress domain": {change: func(g *garden) { g.Spec.RuntimeCluster.Ingress.Domains[0].Provider = nil }},
 		"another first ingress domain": {
 			change: func(g *garden) { g.Spec.RuntimeCluster.Ingress.Domains[0].Name = "other.example.com" },

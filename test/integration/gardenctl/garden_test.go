@@ -50,9 +50,11 @@ func testGarden(t *testing.T, u *user) {
 				Networking: operatorv1alpha1.RuntimeNetworking{Pods: []string{"10.1.0.0/16"}, Services: []string{"10.2.0.0/16"}},
 			},
 			VirtualCluster: operatorv1alpha1.VirtualCluster{
-				DNS:         operatorv1alpha1.DNS{Domains: []operatorv1alpha1.DNSDomain{{Name: "garden.example.com"}}},
-				Gardener:    operatorv1alpha1.Gardener{ClusterIdentity: "test"},
-				Kubernetes:  operatorv1alpha1.Kubernetes{Version: "1.36.3"},
+				DNS:      operatorv1alpha1.DNS{Domains: []operatorv1alpha1.DNSDomain{{Name: "garden.example.com"}}},
+				Gardener: operatorv1alpha1.Gardener{ClusterIdentity: "test"},
+				Kubernetes: operatorv1alpha1.Kubernetes{Version: "1.36.3", KubeAPIServer: &operatorv1alpha1.KubeAPIServerConfig{
+					KubeAPIServerConfig: corev1beta1.KubeAPIServerConfig{StructuredAuthentication: &corev1beta1.StructuredAuthentication{ConfigMapName: "authentication"}},
+				}},
 				Maintenance: operatorv1alpha1.Maintenance{TimeWindow: corev1beta1.MaintenanceTimeWindow{Begin: "220000+0100", End: "230000+0100"}},
 				Networking:  operatorv1alpha1.Networking{Services: []string{"100.64.0.0/13"}},
 			},
@@ -70,11 +72,27 @@ func testGarden(t *testing.T, u *user) {
 			t.Fatal(err)
 		}
 	}
+	u.fails(t, `read ConfigMap "garden/authentication"`, "garden", "kubeconfig", "--oidc")
+	if err := c.Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: "authentication"},
+		Data:       map[string]string{"config.yaml": "jwt: [{issuer: {url: https://login.example.com, audiences: [garden]}}]"},
+	}); err != nil {
+		t.Fatal(err)
+	}
 	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(u.must(t, "garden", "kubeconfig", "-o", "yaml")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if config.Host != "https://api.garden.example.com" || len(config.CertData) == 0 {
 		t.Errorf("the kubeconfig is for %s", config.Host)
+	}
+
+	// Users get one without credentials.
+	users, err := clientcmd.RESTConfigFromKubeConfig([]byte(u.must(t, "garden", "kubeconfig", "--oidc", "-o", "yaml")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if users.Host != config.Host || string(users.CAData) != string(config.CAData) || users.ExecProvider == nil || len(users.CertData) > 0 {
+		t.Errorf("the kubeconfig of users is for %s, with the credentials %v", users.Host, users.ExecProvider)
 	}
 }

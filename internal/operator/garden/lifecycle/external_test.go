@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
@@ -45,6 +46,13 @@ func TestRecords(t *testing.T) {
 			"api-garden-example-com-remote": "api.garden.example.com", "gardener-garden-example-com-remote": "gardener.garden.example.com",
 			"wildcard-ingress-example-com-local": "*.ingress.example.com",
 		}},
+		"a second domain, in another DNS service": {change: func(g *operatorv1alpha1.Garden) {
+			g.Spec.VirtualCluster.DNS.Domains = append(g.Spec.VirtualCluster.DNS.Domains, operatorv1alpha1.DNSDomain{Name: "second.example.com", Provider: new("second")})
+		}, want: map[string]string{
+			"api-garden-example-com-local": "api.garden.example.com", "gardener-garden-example-com-local": "gardener.garden.example.com",
+			"api-second-example-com-remote": "api.second.example.com", "gardener-second-example-com-remote": "gardener.second.example.com",
+			"wildcard-ingress-example-com-local": "*.ingress.example.com",
+		}},
 		"the default domain of gardener-discovery-server": {change: discovery(nil), want: plain},
 		"a domain of gardener-discovery-server that the wildcard covers": {
 			change: discovery(&operatorv1alpha1.DNSDomain{Name: "d.ingress.example.com"}), want: plain,
@@ -82,6 +90,24 @@ func TestRecords(t *testing.T) {
 				t.Errorf("records (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The gateway routes the names of all domains, and those for which the kube-apiserver has another certificate.
+func TestExposure(t *testing.T) {
+	garden := plainGarden()
+	v := &garden.Spec.VirtualCluster
+	v.DNS.Domains = append(v.DNS.Domains, operatorv1alpha1.DNSDomain{Name: "second.example.com"})
+	v.Kubernetes.KubeAPIServer = &operatorv1alpha1.KubeAPIServerConfig{SNI: &operatorv1alpha1.SNI{DomainPatterns: []string{"kube.example.org", "*.kube.example.org"}}}
+	s, err := newLandscape(t).observe(t.Context(), garden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	route := s.exposure()[0].(*gatewayv1.TLSRoute)
+	if diff := cmp.Diff([]gatewayv1.Hostname{
+		"*.kube.example.org", "api.garden.example.com", "api.second.example.com", "gardener.garden.example.com", "gardener.second.example.com", "kube.example.org",
+	}, route.Spec.Hostnames); diff != "" {
+		t.Errorf("names of the route (-want +got):\n%s", diff)
 	}
 }
 

@@ -149,7 +149,7 @@ func (s *state) virtualFlow() (*flow.Flow, error) {
 // exposure are the routes of the names of kube-apiserver.
 func (s *state) exposure() []client.Object {
 	of := instance.VirtualGarden
-	return exposure.Objects(exposure.Values{Namespace: constants.GardenNamespace, Hosts: s.source.Hosts(), Service: of.Name(kubeapiserver.Name), Port: 443})
+	return exposure.Objects(exposure.Values{Namespace: constants.GardenNamespace, Hosts: s.source.Routes(), Service: of.Name(kubeapiserver.Name), Port: 443})
 }
 
 func (s *state) etcdInputs() etcd.Inputs {

@@ -2,6 +2,7 @@ package values
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"slices"
 
@@ -136,6 +137,10 @@ func (r reader) certificate(ctx context.Context, name *string) (string, error) {
 		if len(secret.Data[key]) == 0 {
 			return "", missing("Secret", secret.Name, key)
 		}
+	}
+	// A kube-apiserver does not start with a certificate that it cannot read. One that is replaced later is ignored then.
+	if _, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]); err != nil {
+		return "", errorcode.With(fmt.Errorf("read the certificate in Secret \"%s/%s\": %w", namespace, secret.Name, err), corev1beta1.ErrorConfigurationProblem)
 	}
 	return secret.Name, nil
 }

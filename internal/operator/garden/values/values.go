@@ -88,6 +88,15 @@ func (s Source) Host() string {
 	return ""
 }
 
+// Routes are the names that the gateway routes to the kube-apiserver: its own, and those for which it has another certificate.
+func (s Source) Routes() []string {
+	hosts := s.Hosts()
+	if c := s.config(); c != nil && c.SNI != nil {
+		hosts = append(hosts, c.SNI.DomainPatterns...)
+	}
+	return hosts
+}
+
 // InternalHost is the name of the kube-apiserver in the runtime cluster.
 func (s Source) InternalHost() string {
 	return of.Name(kubeapiserver.Name) + "." + namespace + ".svc." + constants.DefaultDomain

@@ -1,9 +1,13 @@
 package values
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"math/big"
 	"regexp"
 	"slices"
 	"strings"
@@ -100,9 +104,29 @@ func runtimeCluster(objects ...client.Object) client.Client {
 func gardenCertificate(name string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name, Labels: map[string]string{"gardener.cloud/role": "garden-cert"}},
-		Data:       map[string][]byte{"tls.crt": []byte("c"), "tls.key": []byte("k")},
+		Data:       map[string][]byte{"tls.crt": sniCertificate.certificate, "tls.key": sniCertificate.key},
 	}
 }
+
+// sniCertificate is self-signed. One is enough for all tests.
+var sniCertificate = func() (pair struct{ certificate, key []byte }) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"*.sni.example.com"}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		panic(err)
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		panic(err)
+	}
+	pair.certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	pair.key = pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})
+	return pair
+}()
 
 func source(t *testing.T, garden *operatorv1alpha1.Garden, c client.Client) Source {
 	t.Helper()
@@ -243,6 +267,10 @@ func TestHosts(t *testing.T) {
 	}, s.Hosts()); diff != "" {
 		t.Errorf("Hosts() (-want +got):\n%s", diff)
 	}
+	// The gateway leads clients to the certificate for more names, too.
+	if diff := cmp.Diff(append(s.Hosts(), "*.sni.example.com"), s.Routes()); diff != "" {
+		t.Errorf("Routes() (-want +got):\n%s", diff)
+	}
 	if diff := cmp.Diff(map[string]string{
 		"gardener": "https://api.garden.example.com", "gardener-internal": "https://virtual-garden-kube-apiserver.garden.svc.cluster.local",
 	}, s.Kubeconfigs()); diff != "" {
@@ -270,6 +298,12 @@ func TestReadFiles(t *testing.T) {
 		"two certificates": {objects: []client.Object{gardenCertificate("a"), gardenCertificate("b")}, want: "2 Secrets have the label"},
 		"the named certificate is missing": {
 			change: func(c *operatorv1alpha1.KubeAPIServerConfig) { c.SNI.SecretName = new("mine") }, want: `read Secret "garden/mine"`,
+		},
+		"a certificate that a kube-apiserver could not read": {
+			objects: []client.Object{&corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "mine"}, Data: map[string][]byte{"tls.crt": []byte("c"), "tls.key": sniCertificate.key},
+			}},
+			change: func(c *operatorv1alpha1.KubeAPIServerConfig) { c.SNI.SecretName = new("mine") }, want: `read the certificate in Secret "garden/mine"`,
 		},
 		"a kubeconfig is missing": {
 			change: func(c *operatorv1alpha1.KubeAPIServerConfig) { c.AuditWebhook.KubeconfigSecretName = "none" }, want: `read Secret "garden/none"`,
