@@ -1,15 +1,26 @@
 package bastion
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"regexp"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
 )
 
 func TestOutcome(t *testing.T) {
@@ -60,5 +71,50 @@ func TestUserData(t *testing.T) {
 	}
 	if regexp.MustCompile(`reboot`).Match(script) {
 		t.Errorf("the script has the comment of the key:\n%s", script)
+	}
+}
+
+// A Bastion may be left when its Shoot is gone. A gardenlet may not read a Shoot that does not exist, so the answer is the same as for one on
+// another seed.
+func TestDeletionWithoutShoot(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1beta1.AddToScheme(scheme), operationsv1alpha1.AddToScheme(scheme), extensionsv1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	shoots := schema.GroupResource{Group: "core.gardener.cloud", Resource: "shoots"}
+	for name, tc := range map[string]struct {
+		answer error
+		gone   bool
+	}{
+		"it does not exist":          {answer: apierrors.NewNotFound(shoots, "a"), gone: true},
+		"it may not be read":         {answer: apierrors.NewForbidden(shoots, "a", errors.New("no relation")), gone: true},
+		"the garden does not answer": {answer: errors.New("connection refused")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bastion := &operationsv1alpha1.Bastion{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: "garden-dev", Name: "b", Finalizers: []string{"gardener"}, DeletionTimestamp: new(metav1.Now()),
+				},
+				Spec: operationsv1alpha1.BastionSpec{SeedName: new("east"), ShootRef: corev1.LocalObjectReference{Name: "a"}},
+			}
+			garden := fake.NewClientBuilder().WithScheme(scheme).WithObjects(bastion).WithStatusSubresource(bastion).Build()
+			seed := fake.NewClientBuilder().WithScheme(scheme).Build()
+			r := &reconciler{
+				Values: Values{SeedName: "east", SeedAPI: seed, Clock: clock.RealClock{}}, gardenCache: garden, seedCache: seed,
+				gardenAPI: interceptor.NewClient(garden, interceptor.Funcs{
+					Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+						return tc.answer
+					},
+				}),
+			}
+			_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(bastion)})
+			if (err == nil) != tc.gone {
+				t.Errorf("Reconcile() = %v", err)
+			}
+			err = garden.Get(t.Context(), client.ObjectKeyFromObject(bastion), bastion)
+			if apierrors.IsNotFound(err) != tc.gone {
+				t.Errorf("the Bastion is gone: %t (%v)", apierrors.IsNotFound(err), err)
+			}
+		})
 	}
 }

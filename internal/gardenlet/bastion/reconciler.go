@@ -64,8 +64,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return kube.Result(errors.Join(err, r.report(ctx, bastion, outcome(inSeed, err))))
 }
 
-// shootOf returns the Shoot of a Bastion, or nil if it does not exist. The cache has it only while it is on this seed, and may be a moment
-// behind.
+// shootOf returns the Shoot of a Bastion, or nil if it does not exist or has no control plane on this seed: then a gardenlet may not read it. The
+// cache may be a moment behind.
 func (r *reconciler) shootOf(ctx context.Context, bastion *operationsv1alpha1.Bastion) (*corev1beta1.Shoot, error) {
 	key := client.ObjectKey{Namespace: bastion.Namespace, Name: bastion.Spec.ShootRef.Name}
 	shoot := &corev1beta1.Shoot{}
@@ -73,7 +73,7 @@ func (r *reconciler) shootOf(ctx context.Context, bastion *operationsv1alpha1.Ba
 	if apierrors.IsNotFound(err) {
 		err = r.gardenAPI.Get(ctx, key, shoot)
 	}
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return nil, nil //nolint:nilnil // documented
 	}
 	if err != nil {
