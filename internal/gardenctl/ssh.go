@@ -83,7 +83,7 @@ func (c *cli) ssh(ctx context.Context, node string, command []string, r sshReque
 	if err != nil {
 		return err
 	}
-	ingress, err := ingressOf(r.cidrs, p.config.Host)
+	ingress, err := ingressOf(ctx, r.cidrs, p.config.Host)
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (c *cli) prepareSSH(ctx context.Context, node string) (p *place, address st
 		return nil, "", nil, fmt.Errorf("read the key for nodes in Secret %q: %w", name, err)
 	}
 	if key = secret.Data[secrets.DataKeyRSAPrivateKey]; len(key) == 0 {
-		return nil, "", nil, fmt.Errorf("Secret %q has no key for nodes yet", name) //nolint:staticcheck // a kind
+		return nil, "", nil, fmt.Errorf("Secret %q has no key for nodes yet", name)
 	}
 	if address, err = c.nodeAddress(ctx, p, node); err != nil {
 		return nil, "", nil, err
@@ -210,7 +210,7 @@ func internalAddress(node *corev1.Node) (string, error) {
 
 // ingressOf returns the networks from which the bastion may be reached: those of the user, or else the address with which this computer connects
 // to the garden.
-func ingressOf(cidrs []string, garden string) ([]operationsv1alpha1.BastionIngressPolicy, error) {
+func ingressOf(ctx context.Context, cidrs []string, garden string) ([]operationsv1alpha1.BastionIngressPolicy, error) {
 	var policies []operationsv1alpha1.BastionIngressPolicy
 	for _, cidr := range cidrs {
 		prefix, err := netip.ParsePrefix(cidr)
@@ -222,7 +222,7 @@ func ingressOf(cidrs []string, garden string) ([]operationsv1alpha1.BastionIngre
 	if len(policies) > 0 {
 		return policies, nil
 	}
-	address, err := localAddress(garden)
+	address, err := localAddress(ctx, garden)
 	if err != nil || !address.IsGlobalUnicast() || address.IsPrivate() {
 		return nil, errors.New("this computer has no public address; name the one that you connect from with --cidr, such as --cidr=203.0.113.7/32")
 	}
@@ -230,7 +230,7 @@ func ingressOf(cidrs []string, garden string) ([]operationsv1alpha1.BastionIngre
 }
 
 // localAddress returns the address with which this computer connects to a URL. It sends nothing.
-func localAddress(to string) (netip.Addr, error) {
+func localAddress(ctx context.Context, to string) (netip.Addr, error) {
 	target, err := url.Parse(to)
 	if err != nil {
 		return netip.Addr{}, err
@@ -239,7 +239,7 @@ func localAddress(to string) (netip.Addr, error) {
 	if port == "" {
 		port = "443"
 	}
-	connection, err := (&net.Dialer{Timeout: requestTimeout}).Dial("udp", net.JoinHostPort(target.Hostname(), port))
+	connection, err := (&net.Dialer{Timeout: requestTimeout}).DialContext(ctx, "udp", net.JoinHostPort(target.Hostname(), port))
 	if err != nil {
 		return netip.Addr{}, err
 	}

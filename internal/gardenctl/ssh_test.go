@@ -49,12 +49,12 @@ func TestInternalAddress(t *testing.T) {
 }
 
 func TestIngressOf(t *testing.T) {
-	policies, err := ingressOf([]string{"203.0.113.7/24", "2001:db8::1/128"}, "")
+	policies, err := ingressOf(t.Context(), []string{"203.0.113.7/24", "2001:db8::1/128"}, "")
 	if err != nil || len(policies) != 2 || policies[0].IPBlock.CIDR != "203.0.113.0/24" || policies[1].IPBlock.CIDR != "2001:db8::1/128" {
 		t.Errorf("networks are %v, %v", policies, err)
 	}
 	for _, garden := range []string{"https://127.0.0.1:6443", "https://[::1]", "%"} {
-		if policies, err := ingressOf(nil, garden); err == nil || !strings.Contains(err.Error(), "--cidr") {
+		if policies, err := ingressOf(t.Context(), nil, garden); err == nil || !strings.Contains(err.Error(), "--cidr") {
 			t.Errorf("without a public address, for %s: %v, %v", garden, policies, err)
 		}
 	}

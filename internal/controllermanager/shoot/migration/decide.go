@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"errors"
 	"fmt"
 
 	"k8s.io/utils/ptr"
@@ -47,9 +48,9 @@ func decide(source, destination *corev1beta1.Seed) corev1beta1.Condition {
 func ready(source, destination *corev1beta1.Seed) error {
 	switch {
 	case destination == nil:
-		return fmt.Errorf("the destination seed does not exist")
+		return errors.New("the destination seed does not exist")
 	case source == nil:
-		return fmt.Errorf("the source seed does not exist")
+		return errors.New("the source seed does not exist")
 	}
 	for _, seed := range []*corev1beta1.Seed{source, destination} {
 		if version(seed) == "" {
