@@ -36,7 +36,7 @@ func componentRoles() []client.Object {
 		clusterRole("gardener.cloud:system:controller-manager",
 			rule([]string{core}, []string{
 				"backupbuckets", "backupentries", "cloudprofiles", "controllerdeployments", "controllerinstallations", "controllerregistrations",
-				"exposureclasses", "internalsecrets", "namespacedcloudprofiles", "projects", "quotas", "secretbindings", "seeds", "shoots", "shootstates",
+				"exposureclasses", "internalsecrets", "namespacedcloudprofiles", "plants", "projects", "quotas", "secretbindings", "seeds", "shoots", "shootstates",
 			}, read),
 			rule([]string{operations}, []string{"bastions"}, read),
 			rule([]string{security}, []string{"credentialsbindings", "workloadidentities"}, read),

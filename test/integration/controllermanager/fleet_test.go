@@ -74,6 +74,20 @@ func testStale(t *testing.T, g *garden) {
 	recheck(t, g, p)
 	awaitStale(t, g, p, true, false)
 
+	step("and a Plant")
+	plant := &corev1beta1.Plant{
+		ObjectMeta: metav1.ObjectMeta{Namespace: *p.Spec.Namespace, Name: "foreign"}, Spec: corev1beta1.PlantSpec{SecretRef: corev1.LocalObjectReference{Name: "any"}},
+	}
+	g.create(t, plant)
+	g.awaitCached(t, plant)
+	recheck(t, g, p)
+	awaitStale(t, g, p, false, false)
+	g.delete(t, plant)
+	env.AwaitGone(t, g.client, plant)
+	g.settle(t)
+	recheck(t, g, p)
+	awaitStale(t, g, p, true, false)
+
 	step("and credentials that a Shoot of another project uses")
 	g.create(t, namespace("garden-stale-user", nil))
 	credentials := secret(*p.Spec.Namespace, "shared")

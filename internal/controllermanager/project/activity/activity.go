@@ -1,6 +1,6 @@
 // Package activity records when a Project was last used, so that one whose objects live only for a short time is not taken for an unused one.
 //
-// Reads Projects, Shoots, BackupEntries, Quotas, and metadata of Secrets and InternalSecrets; writes status.lastActivityTimestamp of Projects.
+// Reads Projects, Shoots, BackupEntries, Plants, and metadata of Quotas, Secrets and InternalSecrets; writes status.lastActivityTimestamp of Projects.
 // Source: concepts.txt, Project controller, "Activity" reconciler.
 package activity
 
@@ -55,6 +55,7 @@ func Add(mgr manager.Manager, v Values) error {
 		// A deletion is a new generation, too.
 		Watches(&corev1beta1.Shoot{}, use, changed).
 		Watches(&corev1beta1.BackupEntry{}, use, changed).
+		Watches(&corev1beta1.Plant{}, use, changed).
 		WatchesMetadata(kube.Metadata(corev1beta1.SchemeGroupVersion.WithKind(references.Quota)), use, bound).
 		WatchesMetadata(kube.Metadata(corev1.SchemeGroupVersion.WithKind(references.Secret)), use, bound).
 		WatchesMetadata(kube.Metadata(corev1beta1.SchemeGroupVersion.WithKind(references.InternalSecret)), use, bound).

@@ -1,8 +1,8 @@
 // Package stale finds Projects that nobody uses, warns of their deletion, and deletes them.
 //
-// Reads Projects, Shoots, BackupEntries, SecretBindings, CredentialsBindings, and metadata of Namespaces and of the objects that bindings refer
+// Reads Projects, Shoots, BackupEntries, Plants, SecretBindings, CredentialsBindings, and metadata of Namespaces and of the objects that bindings refer
 // to; writes status.staleSinceTimestamp and status.staleAutoDeleteTimestamp of Projects, and deletes Projects. Source: concepts.txt, Project
-// controller, "Stale Projects" reconciler.
+// controller, "Stale Projects" reconciler; concepts-older.txt has Plants.
 package stale
 
 import (

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
@@ -70,7 +71,7 @@ func (r *reconciler) user(ctx context.Context, namespace string) (string, error)
 	if skip, err := strconv.ParseBool(ns.Annotations[constants.ProjectSkipStaleCheck]); err == nil && skip {
 		return "the annotation " + constants.ProjectSkipStaleCheck, nil
 	}
-	if kind, err := contains(ctx, r.gardenCache, namespace, &corev1beta1.ShootList{}, &corev1beta1.BackupEntryList{}); err != nil || kind != "" {
+	if kind, err := contains(ctx, r.gardenCache, namespace, users()...); err != nil || kind != "" {
 		return kind, err
 	}
 	for _, kind := range []schema.GroupVersionKind{
@@ -86,27 +87,22 @@ func (r *reconciler) user(ctx context.Context, namespace string) (string, error)
 	return "", nil
 }
 
+// users are lists of the objects in a namespace of which each keeps the Project from being stale.
+func users() []client.ObjectList {
+	return []client.ObjectList{&corev1beta1.ShootList{}, &corev1beta1.BackupEntryList{}, &corev1beta1.PlantList{}}
+}
+
 // contains returns the type of a list of which a namespace has objects, or nothing.
 func contains(ctx context.Context, reader client.Reader, namespace string, lists ...client.ObjectList) (string, error) {
 	for _, list := range lists {
 		if err := reader.List(ctx, list, client.InNamespace(namespace), client.Limit(1), client.UnsafeDisableDeepCopy); err != nil {
 			return "", fmt.Errorf("list %T in %q: %w", list, namespace, err)
 		}
-		if length(list) > 0 {
+		if meta.LenList(list) > 0 {
 			return fmt.Sprintf("%T", list), nil
 		}
 	}
 	return "", nil
-}
-
-func length(list client.ObjectList) int {
-	switch list := list.(type) {
-	case *corev1beta1.ShootList:
-		return len(list.Items)
-	case *corev1beta1.BackupEntryList:
-		return len(list.Items)
-	}
-	return 0
 }
 
 // userOf returns an object of a kind in a namespace that a binding refers to which a Shoot uses, or nothing. The Shoot can be in any namespace.
@@ -137,9 +133,9 @@ func (r *reconciler) userOf(ctx context.Context, namespace string, kind schema.G
 	return "", nil
 }
 
-// unusedNow reports whether the API server has neither a Shoot nor a BackupEntry in a Project: the cache may be a moment behind.
+// unusedNow reports whether the API server has no such objects in a Project: the cache may be a moment behind.
 func (r *reconciler) unusedNow(ctx context.Context, project *corev1beta1.Project) (bool, error) {
-	kind, err := contains(ctx, r.gardenAPI, *project.Spec.Namespace, &corev1beta1.ShootList{}, &corev1beta1.BackupEntryList{})
+	kind, err := contains(ctx, r.gardenAPI, *project.Spec.Namespace, users()...)
 	return kind == "", err
 }
 
