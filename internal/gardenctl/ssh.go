@@ -103,8 +103,8 @@ func (c *cli) ssh(ctx context.Context, node string, command []string, r sshReque
 			ShootRef: corev1.LocalObjectReference{Name: p.name}, SSHPublicKey: publicKey, Ingress: ingress,
 		},
 	}
-	if err := p.client.Create(ctx, bastion); err != nil {
-		return fmt.Errorf("create a Bastion: %w", err)
+	if err := createBastion(ctx, p, bastion); err != nil {
+		return err
 	}
 	defer func() { err = errors.Join(err, c.deleteBastion(ctx, p, bastion)) }()
 	fmt.Fprintf(c.ErrOut, "waiting for bastion %q\n", bastion.Name)
@@ -348,6 +348,16 @@ func (c *cli) keepAlive(ctx context.Context, p *place, bastion *operationsv1alph
 			fmt.Fprintln(c.ErrOut, "warning: the bastion could not be kept alive: "+oneLine(err))
 		}
 	}
+}
+
+// createBastion creates a bastion. An interrupted request could leave one of which only the garden knows the name, so it is not interrupted.
+func createBastion(ctx context.Context, p *place, bastion *operationsv1alpha1.Bastion) error {
+	ctx, cancel := within(context.WithoutCancel(ctx), requestTimeout)
+	defer cancel()
+	if err := p.client.Create(ctx, bastion); err != nil {
+		return fmt.Errorf("create a Bastion: %w", err)
+	}
+	return nil
 }
 
 // deleteBastion deletes a bastion, also if the user has interrupted the program.
