@@ -131,6 +131,18 @@ func testStale(t *testing.T, g *garden) {
 	g.finishNamespace(t, ns.Name)
 	env.AwaitGone(t, g.client, p)
 	awaitEvent(t, g, "unused", "ProjectAutoDeletion")
+
+	step("a project with a Shoot stays for the check that a restart is no activity")
+	used := project("used")
+	g.create(t, used)
+	used = awaitPhase(t, g, "used", corev1beta1.ProjectReady)
+	g.create(t, shoot(*used.Spec.Namespace, "user"))
+	env.Await(t, g.client, used, func(p *corev1beta1.Project) error {
+		if p.Status.LastActivityTimestamp == nil {
+			return errors.New("no activity is recorded")
+		}
+		return nil
+	})
 }
 
 // metadataOf returns the metadata of a namespace, as the controllers cache it.
