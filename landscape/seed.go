@@ -465,6 +465,8 @@ func (u *upRun) seed(cluster Cluster) corev1beta1.SeedTemplate {
 			Settings: &corev1beta1.SeedSettings{
 				// Control planes here have small requests that need no recommendations, and the images of VPA take a minute to build.
 				VerticalPodAutoscaler: &corev1beta1.SeedSettingVerticalPodAutoscaler{Enabled: false},
+				// There are no more nodes to start, so nothing would be reserved: the pods would stay pending.
+				ExcessCapacityReservation: &corev1beta1.SeedSettingExcessCapacityReservation{Enabled: new(false)},
 			},
 			Networks: corev1beta1.SeedNetworks{
 				Nodes: new(u.network().Subnet().String()), Pods: cluster.pods().String(), Services: cluster.services().String(),

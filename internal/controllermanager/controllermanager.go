@@ -34,6 +34,9 @@ import (
 	"gardener.cloud/gardener/internal/controllermanager/exposureclass"
 	"gardener.cloud/gardener/internal/controllermanager/namespacedcloudprofile"
 	"gardener.cloud/gardener/internal/controllermanager/project"
+	"gardener.cloud/gardener/internal/controllermanager/project/activity"
+	"gardener.cloud/gardener/internal/controllermanager/project/resourcequota"
+	"gardener.cloud/gardener/internal/controllermanager/project/stale"
 	"gardener.cloud/gardener/internal/controllermanager/quota"
 	"gardener.cloud/gardener/internal/controllermanager/referenceprotection"
 	"gardener.cloud/gardener/internal/controllermanager/references"
@@ -44,6 +47,7 @@ import (
 	"gardener.cloud/gardener/internal/controllermanager/shoot/conditions"
 	"gardener.cloud/gardener/internal/controllermanager/shoot/hibernation"
 	"gardener.cloud/gardener/internal/controllermanager/shoot/maintenance"
+	"gardener.cloud/gardener/internal/controllermanager/shoot/migration"
 	shootquota "gardener.cloud/gardener/internal/controllermanager/shoot/quota"
 	"gardener.cloud/gardener/internal/controllermanager/shoot/retry"
 	"gardener.cloud/gardener/internal/controllermanager/shoot/statuslabel"
@@ -128,7 +132,7 @@ func AddControllers(ctx context.Context, mgr manager.Manager, c *controllermanag
 			return certificatesigningrequest.Add(mgr, certificatesigningrequest.Values{ConcurrentSyncs: *c.CertificateSigningRequest.ConcurrentSyncs, Clock: clk})
 		}},
 		{"cloudProfile", func() error {
-			return cloudprofile.Add(mgr, cloudprofile.Values{ConcurrentSyncs: *c.CloudProfile.ConcurrentSyncs})
+			return cloudprofile.Add(mgr, cloudprofile.Values{ConcurrentSyncs: *c.CloudProfile.ConcurrentSyncs, Clock: clk})
 		}},
 		{"namespacedCloudProfile", func() error {
 			return namespacedcloudprofile.Add(mgr, namespacedcloudprofile.Values{ConcurrentSyncs: *c.NamespacedCloudProfile.ConcurrentSyncs})
@@ -170,6 +174,19 @@ func AddControllers(ctx context.Context, mgr manager.Manager, c *controllermanag
 		{"project", func() error {
 			return project.Add(mgr, project.Values{ConcurrentSyncs: *c.Project.ConcurrentSyncs, Quotas: c.Project.Quotas})
 		}},
+		{"stale projects", func() error {
+			return stale.Add(mgr, stale.Values{
+				ConcurrentSyncs: *c.Project.ConcurrentSyncs, SyncPeriod: c.Project.StaleSyncPeriod.Duration,
+				MinimumLifetime: stale.Days(*c.Project.MinimumLifetimeDays), GracePeriod: stale.Days(*c.Project.StaleGracePeriodDays),
+				Expiration: stale.Days(*c.Project.StaleExpirationTimeDays), Clock: clk,
+			})
+		}},
+		{"activity in projects", func() error {
+			return activity.Add(mgr, activity.Values{ConcurrentSyncs: *c.Project.ConcurrentSyncs, Clock: clk})
+		}},
+		{"resourceQuotas of projects", func() error {
+			return resourcequota.Add(mgr, resourcequota.Values{ConcurrentSyncs: *c.Project.ConcurrentSyncs})
+		}},
 		{"shootConditions", func() error {
 			return conditions.Add(mgr, conditions.Values{ConcurrentSyncs: *c.ShootConditions.ConcurrentSyncs})
 		}},
@@ -210,6 +227,9 @@ func AddControllers(ctx context.Context, mgr manager.Manager, c *controllermanag
 				RestartCoreAddons:   ptr.Deref(c.ShootMaintenance.EnableShootCoreAddonRestarter, false),
 				Clock:               clk,
 			})
+		}},
+		{"shootMigration", func() error {
+			return migration.Add(mgr, migration.Values{ConcurrentSyncs: *c.ShootMigration.ConcurrentSyncs, Clock: clk})
 		}},
 		{"shootQuota", func() error {
 			return shootquota.Add(mgr, shootquota.Values{

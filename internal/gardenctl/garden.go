@@ -21,6 +21,7 @@ import (
 
 	authenticationv1alpha1 "gardener.cloud/gardener/api/authentication/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
 )
 
 // garden is a garden and a client of it.
@@ -162,7 +163,9 @@ func loadKubeconfig(files, context string) (*kubeconfig, error) {
 
 func gardenScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, corev1beta1.AddToScheme, authenticationv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, corev1beta1.AddToScheme, authenticationv1alpha1.AddToScheme, operationsv1alpha1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			panic(err) // happens only for two types with the same name
 		}
@@ -172,11 +175,13 @@ func gardenScheme() *runtime.Scheme {
 
 // gardenMapper has the few resources that are requested, so that no discovery is needed.
 func gardenMapper() meta.RESTMapper {
-	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion, corev1beta1.SchemeGroupVersion})
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion, corev1beta1.SchemeGroupVersion, operationsv1alpha1.SchemeGroupVersion})
 	mapper.Add(corev1beta1.SchemeGroupVersion.WithKind("Shoot"), meta.RESTScopeNamespace)
 	mapper.Add(corev1beta1.SchemeGroupVersion.WithKind("Project"), meta.RESTScopeRoot)
 	mapper.Add(corev1beta1.SchemeGroupVersion.WithKind("Seed"), meta.RESTScopeRoot)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Event"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	mapper.Add(operationsv1alpha1.SchemeGroupVersion.WithKind("Bastion"), meta.RESTScopeNamespace)
 	return mapper
 }
 

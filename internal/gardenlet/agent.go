@@ -19,6 +19,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
 	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/gardenlet/credentials"
 	"gardener.cloud/gardener/internal/gardenlet/seed/lease"
@@ -127,6 +128,7 @@ func gardenCache(seedName string) cache.Options {
 			&corev1beta1.ControllerInstallation{}: only("spec.seedRef.name"),
 			&corev1beta1.BackupBucket{}:           only("spec.seedName"),
 			&corev1beta1.BackupEntry{}:            only("spec.seedName"),
+			&operationsv1alpha1.Bastion{}:         only("spec.seedName"),
 			// Those that are to run on the seed, and those whose control plane is still there.
 			&corev1beta1.Shoot{}: {Label: labels.SelectorFromSet(labels.Set{constants.PrefixSeedName + seedName: "true"})},
 		},

@@ -16,6 +16,7 @@ import (
 	"gardener.cloud/gardener/internal/component/resourcemanager"
 	"gardener.cloud/gardener/internal/gardenlet/backupbucket"
 	"gardener.cloud/gardener/internal/gardenlet/backupentry"
+	"gardener.cloud/gardener/internal/gardenlet/bastion"
 	installationcare "gardener.cloud/gardener/internal/gardenlet/controllerinstallation/care"
 	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/installation"
 	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/required"
@@ -103,7 +104,7 @@ func (a *agent) addBackupControllers(garden *gardenCluster) error {
 	)
 }
 
-// addShootControllers adds the controllers of Shoots.
+// addShootControllers adds the controllers of Shoots, and of Bastions, which are in their control planes.
 func (a *agent) addShootControllers(garden *gardenCluster) error {
 	c := a.config.Controllers
 	return errors.Join(
@@ -116,6 +117,9 @@ func (a *agent) addShootControllers(garden *gardenCluster) error {
 			SeedName: a.config.SeedConfig.Name, Garden: garden, SeedAPI: a.seedAPI,
 			Connect: shootcare.Connector(a.GetScheme(), Name, process.SetConnection(a.config.ShootClientConnection.ClientConnectionConfiguration)),
 			Config:  *c.ShootCare, Clock: a.clock,
+		}),
+		bastion.Add(a.Manager, bastion.Values{
+			SeedName: a.config.SeedConfig.Name, Garden: garden, SeedAPI: a.seedAPI, ConcurrentSyncs: *c.Bastion.ConcurrentSyncs, Clock: a.clock,
 		}),
 		shootstate.Add(a.Manager, shootstate.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenAPI: garden.api, SeedAPI: a.seedAPI, Config: *c.ShootState, Clock: a.clock,

@@ -68,7 +68,7 @@ var readers = map[string]string{
 	"controllers.cacheSyncTimeout":               "gardenlet.go",
 	"controllers.backupBucket":                   "backupbucket",
 	"controllers.backupEntry":                    "backupentry",
-	"controllers.bastion":                        "nothing: there is no controller",
+	"controllers.bastion":                        "bastion",
 	"controllers.controllerInstallation":         "controllerinstallation/installation",
 	"controllers.controllerInstallationCare":     "controllerinstallation/care",
 	"controllers.controllerInstallationRequired": "controllerinstallation/required",

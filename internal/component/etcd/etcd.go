@@ -59,6 +59,8 @@ type Values struct {
 	Replicas int32
 	// Spread are the topology keys over which members have to be spread: corev1.LabelHostname, and corev1.LabelTopologyZone with failure tolerance type zone.
 	Spread []string
+	// TrafficDistribution is that of the Service for clients. Nil means none.
+	TrafficDistribution *string
 	// StorageClass is that of the volumes, as the seed sets it. Empty means the default.
 	StorageClass string
 	// MinimumStorage is the smallest volume that the seed has, which is larger than the default or without effect. Nil means none.
@@ -202,7 +204,7 @@ func (v Values) etcd() *druidv1alpha1.Etcd {
 				Resources: new(v.resources("20m", "60Mi", v.MinAllowed)),
 				ClientService: &druidv1alpha1.ClientService{
 					Labels:      labels,
-					Annotations: workload.Scraped(PortClient, PortBackup, portMetrics),
+					Annotations: workload.Scraped(PortClient, PortBackup, portMetrics), TrafficDistribution: v.TrafficDistribution,
 				},
 			},
 			Backup: druidv1alpha1.BackupSpec{

@@ -17,7 +17,8 @@ func TestObjects(t *testing.T) {
 	for name, v := range map[string]Values{
 		"main": {
 			Namespace: "shoot--a--b", Role: Main, Replicas: 3, Secrets: secrets, Spread: []string{corev1.LabelHostname, corev1.LabelTopologyZone},
-			StorageClass: "fast", MinimumStorage: new(resource.MustParse("25Gi")), DefragmentationSchedule: "10 22 */3 * *",
+			TrafficDistribution: new("PreferSameZone"),
+			StorageClass:        "fast", MinimumStorage: new(resource.MustParse("25Gi")), DefragmentationSchedule: "10 22 */3 * *",
 			MinAllowed: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
 			Autoscaling: &workload.Autoscaling{
 				Downscale: "in-maintenance-window-only", MaintenanceWindow: &corev1beta1.MaintenanceTimeWindow{Begin: "220000+0100", End: "230000+0100"},

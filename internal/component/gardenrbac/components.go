@@ -36,7 +36,7 @@ func componentRoles() []client.Object {
 		clusterRole("gardener.cloud:system:controller-manager",
 			rule([]string{core}, []string{
 				"backupbuckets", "backupentries", "cloudprofiles", "controllerdeployments", "controllerinstallations", "controllerregistrations",
-				"exposureclasses", "internalsecrets", "namespacedcloudprofiles", "projects", "quotas", "secretbindings", "seeds", "shoots", "shootstates",
+				"exposureclasses", "internalsecrets", "namespacedcloudprofiles", "plants", "projects", "quotas", "secretbindings", "seeds", "shoots", "shootstates",
 			}, read),
 			rule([]string{operations}, []string{"bastions"}, read),
 			rule([]string{security}, []string{"credentialsbindings", "workloadidentities"}, read),
@@ -46,11 +46,11 @@ func componentRoles() []client.Object {
 				"cloudprofiles", "controllerdeployments", "controllerinstallations", "controllerregistrations", "exposureclasses", "internalsecrets",
 				"namespacedcloudprofiles", "projects", "quotas", "secretbindings", "seeds", "shoots", "shootstates",
 			}, patch),
-			rule([]string{core}, []string{"namespacedcloudprofiles/status", "projects/status", "seeds/status", "shoots/status"}, patch),
+			rule([]string{core}, []string{"cloudprofiles/status", "namespacedcloudprofiles/status", "projects/status", "seeds/status", "shoots/status"}, patch),
 			rule([]string{security}, []string{"credentialsbindings", "workloadidentities"}, patch),
 			rule([]string{seedManagement}, []string{"managedseeds"}, patch),
 			rule([]string{kubernetes}, []string{"configmaps", "namespaces", "secrets"}, patch),
-			// It creates an installation per seed, and deletes what has expired: bastions, and shoots with a quota.
+			// It creates an installation per seed, and deletes what has expired: bastions, shoots with a quota, and (below) projects.
 			rule([]string{core}, []string{"controllerinstallations"}, []string{"create", "delete"}),
 			rule([]string{core}, []string{"shoots"}, []string{"delete"}),
 			rule([]string{operations}, []string{"bastions"}, []string{"delete"}),

@@ -52,6 +52,8 @@ type Values struct {
 	Autoscaling *Autoscaling
 	// Spread says what pods must not share if they need not: corev1.LabelHostname, corev1.LabelTopologyZone.
 	Spread []string
+	// TrafficDistribution is that of the Service. Nil means none.
+	TrafficDistribution *string
 	// Workerless says that the cluster has no nodes.
 	Workerless bool
 
@@ -204,7 +206,9 @@ func Objects(v Values) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects := append([]client.Object{Service(v.Of, v.Namespace)}, r.objects...)
+	service := Service(v.Of, v.Namespace)
+	service.Spec.TrafficDistribution = v.TrafficDistribution
+	objects := append([]client.Object{service}, r.objects...)
 	deployment, err := r.deployment()
 	if err != nil {
 		return nil, err

@@ -38,6 +38,7 @@ func workerless() Values {
 func full() Values {
 	v := workerless()
 	v.Workerless, v.Replicas, v.Spread = false, 3, []string{corev1.LabelHostname, corev1.LabelTopologyZone}
+	v.TrafficDistribution = new("PreferSameZone")
 	v.Autoscaling = &Autoscaling{MinReplicas: 3, MaxReplicas: 6}
 	v.AdvertiseAddress = "240.0.0.1"
 	v.AcceptedIssuers, v.JWKSURI = []string{"https://former.example"}, "https://keys.example/jwks"

@@ -49,6 +49,8 @@ type Values struct {
 	Image string
 	// Replicas is the number of pods. One of them leads; all of them serve webhooks.
 	Replicas int32
+	// TrafficDistribution is that of the Service. Nil means none.
+	TrafficDistribution *string
 	// ServerSecret is the name of a Secret in the namespace with tls.crt and tls.key of the webhook server. It has to be valid for
 	// ServerNames. A new certificate needs a new name, so that the pods roll. Without one, there are no webhooks.
 	ServerSecret string
@@ -166,6 +168,7 @@ func everything() []rbacv1.PolicyRule {
 
 func (v Values) service(w workload.Workload) client.Object {
 	service := w.Service("server", servicePort)
+	service.Spec.TrafficDistribution = v.TrafficDistribution
 	service.Spec.Ports = append(service.Spec.Ports, w.Service("metrics", metricsPort).Spec.Ports...)
 	// Numbers, as the labels for network policies contain them.
 	service.Spec.Ports[0].TargetPort, service.Spec.Ports[1].TargetPort = intstr.FromInt32(serverPort), intstr.FromInt32(metricsPort)

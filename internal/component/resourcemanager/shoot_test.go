@@ -28,6 +28,9 @@ func TestShoot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := ofShoot(options)
+			if name == "full" {
+				v.TrafficDistribution = new("PreferSameZone")
+			}
 			objects, err := Objects(v)
 			if err != nil {
 				t.Fatal(err)

@@ -43,7 +43,8 @@ func Add(mgr manager.Manager, v Values) error {
 		Watches(&corev1beta1.Shoot{}, watch.Referrers(mgr.GetClient(), references.Shoot, &operationsv1alpha1.Bastion{}), builder.WithPredicates(
 			watch.NoCreates(), watch.Updated(func(before, after *corev1beta1.Shoot) bool {
 				return (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
-					ptr.Deref(before.Spec.SeedName, "") != ptr.Deref(after.Spec.SeedName, "")
+					ptr.Deref(before.Spec.SeedName, "") != ptr.Deref(after.Spec.SeedName, "") ||
+					before.Spec.Provider.SSHAccessEnabled() != after.Spec.Provider.SSHAccessEnabled()
 			}))).
 		Complete(reconcile.AsReconciler(mgr.GetClient(), &reconciler{Values: v, gardenCache: mgr.GetClient(), gardenAPI: mgr.GetAPIReader()}))
 }
@@ -102,6 +103,8 @@ func decide(
 		return "its shoot is being deleted", 0
 	case bastion.Spec.SeedName != nil && *bastion.Spec.SeedName != ptr.Deref(shoot.Spec.SeedName, ""):
 		return "its shoot was migrated to another seed", 0
+	case !shoot.Spec.Provider.SSHAccessEnabled():
+		return "nodes of its shoot allow no SSH access", 0
 	}
 	end := bastion.CreationTimestamp.Add(maxLifetime)
 	if !now.Before(end) {

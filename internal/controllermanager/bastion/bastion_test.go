@@ -15,14 +15,23 @@ import (
 	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
 )
 
+// withNodes returns the provider of a Shoot with nodes.
+func withNodes() corev1beta1.Provider {
+	return corev1beta1.Provider{Workers: []corev1beta1.Worker{{Name: "a"}}}
+}
+
 func TestDecide(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	in := func(d time.Duration) *metav1.Time { return new(metav1.NewTime(now.Add(d))) }
 	onSeed := func(seed string) *corev1beta1.Shoot {
-		return &corev1beta1.Shoot{Spec: corev1beta1.ShootSpec{SeedName: &seed}}
+		return &corev1beta1.Shoot{Spec: corev1beta1.ShootSpec{SeedName: &seed, Provider: withNodes()}}
 	}
 	beingDeleted := onSeed("a")
 	beingDeleted.DeletionTimestamp = in(0)
+	noAccess := onSeed("a")
+	noAccess.Spec.Provider.WorkersSettings = &corev1beta1.WorkersSettings{SSHAccess: &corev1beta1.SSHAccess{Enabled: false}}
+	workerless := onSeed("a")
+	workerless.Spec.Provider.Workers = nil
 	for name, tc := range map[string]struct {
 		shoot      *corev1beta1.Shoot
 		created    time.Duration
@@ -40,6 +49,8 @@ func TestDecide(t *testing.T) {
 		"shoot being deleted":                 {shoot: beingDeleted, want: "its shoot is being deleted"},
 		"shoot on another seed":               {shoot: onSeed("b"), want: "its shoot was migrated to another seed"},
 		"shoot on no seed":                    {shoot: &corev1beta1.Shoot{}, want: "its shoot was migrated to another seed"},
+		"shoot without SSH access":            {shoot: noAccess, want: "nodes of its shoot allow no SSH access"},
+		"shoot without nodes":                 {shoot: workerless, want: "nodes of its shoot allow no SSH access"},
 		"the Bastion has no seed":             {shoot: onSeed("b"), noSeed: true, recheck: 24 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +75,7 @@ func TestShootThatIsNotCachedYet(t *testing.T) {
 	if err := errors.Join(corev1beta1.AddToScheme(scheme), operationsv1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "a"}, Spec: corev1beta1.ShootSpec{SeedName: new("east")}}
+	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "a"}, Spec: corev1beta1.ShootSpec{SeedName: new("east"), Provider: withNodes()}}
 	bastion := &operationsv1alpha1.Bastion{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "b", CreationTimestamp: metav1.Now()},
 		Spec:       operationsv1alpha1.BastionSpec{SeedName: new("east")},

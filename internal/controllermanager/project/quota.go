@@ -10,6 +10,7 @@ import (
 
 	controllermanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/controllermanager/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
 // quotaName is the name of the ResourceQuota of a Project.
@@ -46,9 +47,16 @@ func (r *reconciler) ensureQuota(ctx context.Context, project *corev1beta1.Proje
 }
 
 // applyQuota sets the limits of the configuration in a ResourceQuota. Limits that it has already stay: an operator may have raised them for
-// this Project.
+// this Project. So do the annotations that say for how many objects per Shoot limits were raised (package resourcequota).
 func applyQuota(existing *corev1.ResourceQuota, config corev1.ResourceQuota) {
+	raised := map[string]string{}
+	for _, annotation := range []string{constants.QuotaConfigMapsPerShoot, constants.QuotaSecretsPerShoot} {
+		if value, ok := existing.Annotations[annotation]; ok {
+			raised[annotation] = value
+		}
+	}
 	existing.Labels, existing.Annotations = withAll(existing.Labels, config.Labels), withAll(existing.Annotations, config.Annotations)
+	existing.Annotations = withAll(existing.Annotations, raised)
 	hard := corev1.ResourceList{}
 	for resource, limit := range config.Spec.Hard {
 		hard[resource] = limit

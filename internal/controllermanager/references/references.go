@@ -150,3 +150,9 @@ func Referrers(ctx context.Context, gardenCache client.Client, kind client.Objec
 	})
 	return keys, err
 }
+
+// ProjectsOf returns the names of the Projects whose spec names a namespace, according to the cache. There is more than one only while a
+// Project waits for a namespace that belongs to another one.
+func ProjectsOf(ctx context.Context, gardenCache client.Client, namespace string) ([]client.ObjectKey, error) {
+	return Referrers(ctx, gardenCache, &corev1beta1.Project{}, Ref{Kind: Namespace, Name: namespace}, 0)
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/Masterminds/semver/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -171,6 +172,24 @@ func (s *State) Spread() []string {
 	}
 	return nil
 }
+
+// TrafficDistribution returns which pods of the control plane its Services prefer: those in the zone of the client, if the control plane is
+// spread over zones and the seed's setting says so. The older of the two names has the same meaning. Nil means that there is no preference.
+func (s *State) TrafficDistribution() *string {
+	settings := s.Seed.Spec.Settings
+	if settings == nil || settings.TopologyAwareRouting == nil || !settings.TopologyAwareRouting.Enabled ||
+		len(s.Seed.Spec.Provider.Zones) <= 1 || s.tolerance() != corev1beta1.FailureToleranceTypeZone {
+		return nil
+	}
+	version, err := semver.NewVersion(ptr.Deref(s.Seed.Status.KubernetesVersion, ""))
+	if err != nil || version.LessThan(sameZoneSince) {
+		return new(corev1.ServiceTrafficDistributionPreferClose)
+	}
+	return new(corev1.ServiceTrafficDistributionPreferSameZone)
+}
+
+// sameZoneSince is the version of Kubernetes from which on PreferSameZone is known.
+var sameZoneSince = semver.MustParse("1.34.0")
 
 // ControlPlaneZones returns the zones of a control plane. Zones that its namespace has stay, as volumes are there. Others are added until there is
 // one, or there are three if it is to survive the loss of a zone: those of spec.controlPlane.zones, or else zones of the seed, which shoots are

@@ -37,7 +37,7 @@ func (s Source) ResourceManager(replicas int32) (resourcemanager.Values, error) 
 		options.DefaultNotReadyTolerationSeconds, options.DefaultUnreachableTolerationSeconds = c.DefaultNotReadyTolerationSeconds, c.DefaultUnreachableTolerationSeconds
 	}
 	return resourcemanager.Values{
-		Namespace: s.Namespace, Image: image, Replicas: replicas, Config: resourcemanager.ForShoot(options),
+		Namespace: s.Namespace, Image: image, Replicas: replicas, TrafficDistribution: s.TrafficDistribution(), Config: resourcemanager.ForShoot(options),
 		ServerSecret: set.Name(credentials.ResourceManager), CABundle: set.Bundle(constants.SecretNameCACluster),
 		Shoot: &resourcemanager.Shoot{GenericKubeconfig: set.Name(constants.SecretNameGenericTokenKubeconfig)},
 	}, nil

@@ -17,7 +17,7 @@ func (s Source) Etcd(role etcd.Role, replicas int32) (etcd.Values, error) {
 		return etcd.Values{}, err
 	}
 	v := etcd.Values{
-		Namespace: s.Namespace, Role: role, Replicas: replicas, Spread: s.Spread(),
+		Namespace: s.Namespace, Role: role, Replicas: replicas, Spread: s.Spread(), TrafficDistribution: s.TrafficDistribution(),
 		Secrets: etcd.Secrets{
 			CA: set.BundleName(constants.SecretNameCAETCD), PeerCA: set.BundleName(constants.SecretNameCAETCDPeer),
 			Server: set.Name(credentials.EtcdServer), Client: set.Name(credentials.EtcdClient), PeerServer: set.Name(credentials.EtcdPeerServer),

@@ -38,7 +38,7 @@ func ForceTasks(in Inputs) []flow.Task {
 		tasks = append(tasks,
 			force("worker-gone", "Deleting Worker", []client.ObjectList{&extensionsv1alpha1.WorkerList{}}, "cluster"),
 			force("extensions-gone", "Deleting other extension resources", []client.ObjectList{
-				&extensionsv1alpha1.ContainerRuntimeList{}, &extensionsv1alpha1.ControlPlaneList{}, &extensionsv1alpha1.ExtensionList{},
+				&extensionsv1alpha1.BastionList{}, &extensionsv1alpha1.ContainerRuntimeList{}, &extensionsv1alpha1.ControlPlaneList{}, &extensionsv1alpha1.ExtensionList{},
 				&extensionsv1alpha1.NetworkList{}, &extensionsv1alpha1.OperatingSystemConfigList{},
 			}, "worker-gone"),
 			force("infrastructure-gone", "Deleting Infrastructure", []client.ObjectList{&extensionsv1alpha1.InfrastructureList{}}, "extensions-gone"),

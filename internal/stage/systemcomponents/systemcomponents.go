@@ -39,6 +39,8 @@ type Images struct {
 	Etcd string
 	// HAProxy is the image of the proxy in the gateway.
 	HAProxy string
+	// Pause is the image of a container that does nothing.
+	Pause string
 	// Autoscaler are those of the Vertical Pod Autoscaler.
 	Autoscaler verticalpodautoscaler.Images
 }
@@ -47,7 +49,7 @@ type Images struct {
 func FindImages(vector imagevector.Vector, version string) (Images, error) {
 	images := Images{}
 	for name, image := range map[string]*string{
-		"gardener": &images.Gardener, "etcd": &images.Etcd, "haproxy": &images.HAProxy,
+		"gardener": &images.Gardener, "etcd": &images.Etcd, "haproxy": &images.HAProxy, "pause": &images.Pause,
 		verticalpodautoscaler.Recommender: &images.Autoscaler.Recommender, verticalpodautoscaler.Updater: &images.Autoscaler.Updater,
 		verticalpodautoscaler.AdmissionController: &images.Autoscaler.AdmissionController,
 	} {

@@ -24,6 +24,7 @@ import (
 const quotas = `
 controllers:
   project:
+    minimumLifetimeDays: 0 # so that new Projects can be stale
     quotas:
     - config:
         metadata: {labels: {size: small}}
@@ -55,6 +56,10 @@ func TestControllers(t *testing.T) {
 		{"conditions of a seed are copied to its Shoot", testConditions},
 		{"the state of a Shoot stays while it is migrated", testShootState},
 		{"a Shoot is maintained", testMaintenance},
+		{"a project that nothing uses is stale, and deleted in the end", testStale},
+		{"the quotas of a project are raised for what Gardener creates", testResourceQuota},
+		{"a profile reports how its versions are classified", testClassification},
+		{"a Shoot that moves to another seed reports whether that is ready", testMigrationConstraint},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.test(t, g) })
 	}

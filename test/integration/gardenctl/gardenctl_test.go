@@ -214,6 +214,7 @@ func TestGardenctl(t *testing.T) {
 	t.Run("wait", func(t *testing.T) { testWait(t, u) })
 	t.Run("kubeconfig", func(t *testing.T) { testKubeconfig(t, u, kubeconfig) })
 	t.Run("logs", func(t *testing.T) { testLogs(t, u) })
+	t.Run("ssh", func(t *testing.T) { testSSH(t, u) })
 	t.Run("delete", func(t *testing.T) { testDelete(t, u) })
 	t.Run("garden", func(t *testing.T) { testGarden(t, u) })
 	t.Run("documentation", func(t *testing.T) { testDocumentation(t, u, kubeconfig) })

@@ -90,6 +90,7 @@ func (g *garden) testShoot(t *testing.T) {
 		}
 		return nil
 	})
+	g.testBastion(t, shoot)
 	stop()
 
 	env.EditStatus(t, g.c, shoot, func(s *corev1beta1.Shoot) {

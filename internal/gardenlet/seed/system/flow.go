@@ -28,6 +28,7 @@ func (r *reconciler) newFlow(seed *corev1beta1.Seed, e extensions, hostsGarden b
 		tasks = append(tasks, systemcomponents.Tasks(s.systemComponents())...)
 		tasks = append(tasks, flow.Do("secrets-cleanup", "Deleting unused Secrets with certificates", s.deleteUnusedSecrets, "resource-manager-webhooks").IfPresent("vpa"))
 	}
+	tasks = append(tasks, flow.Do("excess-capacity", "Reserving capacity for new control planes", s.reserveExcessCapacity, "priority-classes").IfPresent("namespace"))
 	if seed.Spec.Backup != nil {
 		tasks = append(tasks, flow.Do("backup-bucket", "Creating the BackupBucket", s.createBackupBucket))
 	}
@@ -37,7 +38,10 @@ func (r *reconciler) newFlow(seed *corev1beta1.Seed, e extensions, hostsGarden b
 // newDeletion returns the flow that deletes what newFlow has deployed, after newExtensionDeletion. CRDs stay: other components may use them.
 func (r *reconciler) newDeletion(seed *corev1beta1.Seed, hostsGarden bool) (*flow.Flow, error) {
 	s := r.newRun(seed)
-	tasks := []flow.Task{flow.Do("cluster-identity", "Deleting the cluster identity of the seed", s.deleteIdentity)}
+	tasks := []flow.Task{
+		flow.Do("cluster-identity", "Deleting the cluster identity of the seed", s.deleteIdentity),
+		flow.Do("excess-capacity", "Releasing the capacity for new control planes", s.releaseExcessCapacity),
+	}
 	if !hostsGarden {
 		tasks = append(tasks, systemcomponents.Deletion(s.systemComponents())...)
 	}
