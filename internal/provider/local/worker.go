@@ -396,6 +396,7 @@ func (a *workers) removeManager(ctx context.Context, namespace string) error {
 	if err != nil {
 		return err
 	}
+	objects = append(objects, workload.ControlPlaneAutoscalers(objects, func(string) workload.Autoscaling { return workload.Autoscaling{} })...)
 	for _, object := range objects {
 		if err := a.client.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete %T %q: %w", object, object.GetName(), err)
