@@ -1,5 +1,5 @@
-// Package crds has the CustomResourceDefinitions of Gardener's API groups, generated from the Go types in api/,
-// and those of the Gateway API, as its authors publish them.
+// Package crds has the CustomResourceDefinitions of Gardener's API groups, generated from the Go types in api/, those of the Gateway API and of the
+// Vertical Pod Autoscaler, as their authors publish them, and those of other projects without schemas, which are written by hand.
 package crds
 
 import (
