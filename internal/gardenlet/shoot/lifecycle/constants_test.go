@@ -101,6 +101,21 @@ var reliedOn = slices.Concat(
 		"networking.gardener.cloud/to-dns", "networking.gardener.cloud/to-runtime-apiserver", "networking.gardener.cloud/to-public-networks",
 		"networking.gardener.cloud/to-private-networks", "networking.resources.gardener.cloud/to-kube-apiserver-tcp-443"),
 	may("vpn-seed-server", "networking.gardener.cloud/to-dns", "networking.resources.gardener.cloud/to-kube-apiserver-tcp-443"),
+	[]constant{
+		{
+			object: "Deployment/vpn-seed-server", path: "spec template metadata labels networking.gardener.cloud/to-private-networks",
+			absent: "agents connect to the tunnel server, which connects to nothing but the kube-apiserver",
+		},
+		{
+			object: "Deployment/kube-apiserver", path: "spec template metadata labels networking.gardener.cloud/to-runtime-apiserver",
+			absent: "only a VPN of several servers in the pods of the kube-apiserver needs it, and the tunnel is no VPN",
+		},
+		{
+			object: "Deployment/kube-apiserver", path: "spec template metadata labels networking.resources.gardener.cloud/to-vpn-seed-server-0-tcp-1194",
+			absent: "the tunnel server is one Deployment, also with several pods",
+		},
+		{object: "Deployment/machine-controller-manager", path: "metadata labels high-availability-config.resources.gardener.cloud/type", want: "controller"},
+	},
 
 	// Webhooks add a container to machine-controller-manager, and its policy to the VerticalPodAutoscaler. What they add must not be scaled by accident.
 	autoscaled("kube-apiserver"), autoscaled("kube-controller-manager"), autoscaled("kube-scheduler"), autoscaled("machine-controller-manager"),
