@@ -8,16 +8,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/version"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/component-helpers/auth/rbac/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	providerlocalconfigv1alpha1 "gardener.cloud/gardener/api/config/providerlocal/v1alpha1"
 	"gardener.cloud/gardener/charts"
 	"gardener.cloud/gardener/internal/chart"
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
+	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/configfile"
 	configvalidation "gardener.cloud/gardener/internal/validation/config"
 	"gardener.cloud/gardener/test/golden"
@@ -160,6 +164,34 @@ func TestProviderLocalMayGrant(t *testing.T) {
 			if covered, missing := validation.Covers(granted.Rules, role.Rules); !covered {
 				t.Errorf("provider-local lacks permissions: %v", missing)
 			}
+		}
+	}
+}
+
+// On a seed with a Vertical Pod Autoscaler, it also deploys a VerticalPodAutoscaler.
+func TestProviderLocalMayDeployMachineControllerManager(t *testing.T) {
+	granted := &rbacv1.ClusterRole{}
+	for _, object := range render(t) {
+		if object.GetKind() == "ClusterRole" {
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, granted); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	objects, err := machinecontrollermanager.Objects(machinecontrollermanager.Values{Namespace: "shoot--dev--crazy", Provider: "local"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects = append(objects, workload.ControlPlaneAutoscalers(objects, func(string) workload.Autoscaling { return workload.Autoscaling{} })...)
+	for _, object := range objects {
+		gvk, err := apiutil.GVKForObject(object, clientgoscheme.Scheme)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resource, _ := meta.UnsafeGuessKindToResource(gvk)
+		needed := workload.Rule(resource.Group, resource.Resource, "create patch delete")
+		if covered, missing := validation.Covers(granted.Rules, []rbacv1.PolicyRule{needed}); !covered {
+			t.Errorf("provider-local lacks permissions: %v", missing)
 		}
 	}
 }

@@ -32,6 +32,10 @@ const (
 	Named = 10
 )
 
+// BeforeExtensions are the tasks that each resource of an extension comes after, in flows that have them. Extensions read what these write: the name
+// of the generic kubeconfig in the Cluster resource, credentials of the infrastructure, and copies of referenced resources.
+var BeforeExtensions = []string{"generic-kubeconfig", "cloudprovider", "cloudprovider-token", "references"}
+
 // Run is what the tasks of all stages work with in one run of a flow.
 type Run struct {
 	// SeedAPI is the cluster with the control plane. Its reads are fresh: tasks read what others of the run have just written.

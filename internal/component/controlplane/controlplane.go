@@ -21,8 +21,12 @@ import (
 	"gardener.cloud/gardener/pkg/references"
 )
 
-// secretsDir is where Secrets are mounted.
-const secretsDir = "/srv/kubernetes/"
+const (
+	// clusterDir is where Secrets are mounted that are about the cluster.
+	clusterDir = "/srv/kubernetes/"
+	// OwnDir is where Secrets and ConfigMaps are mounted that are about a process, under names that begin with that of the process.
+	OwnDir = "/var/lib/"
+)
 
 // Process is one of these components.
 type Process struct {
@@ -55,20 +59,26 @@ type Process struct {
 	mounts  []corev1.VolumeMount
 }
 
-// Secret mounts a Secret and returns the directory it is in.
+// Secret mounts a Secret in the directory for Secrets of clusters, and returns the directory it is in. Webhooks of extensions know the names of
+// volumes, and where they are mounted.
 func (p *Process) Secret(name, secret string) string {
-	return p.mount(workload.SecretVolume(name, secret))
+	return p.SecretIn(clusterDir, name, name, secret)
 }
 
-// ConfigMap mounts a ConfigMap and returns the directory it is in.
-func (p *Process) ConfigMap(name, configMap string) string {
-	return p.mount(workload.ConfigMapVolume(name, configMap))
+// SecretIn mounts a Secret in another directory, under a name, and returns the directory it is in.
+func (p *Process) SecretIn(dir, as, name, secret string) string {
+	return p.mount(workload.SecretVolume(name, secret), dir+as)
 }
 
-func (p *Process) mount(volume corev1.Volume) string {
+// ConfigMapIn mounts a ConfigMap in a directory, under a name, and returns the directory it is in.
+func (p *Process) ConfigMapIn(dir, as, name, configMap string) string {
+	return p.mount(workload.ConfigMapVolume(name, configMap), dir+as)
+}
+
+func (p *Process) mount(volume corev1.Volume, path string) string {
 	p.volumes = append(p.volumes, volume)
-	p.mounts = append(p.mounts, corev1.VolumeMount{Name: volume.Name, MountPath: secretsDir + volume.Name, ReadOnly: true})
-	return secretsDir + volume.Name + "/"
+	p.mounts = append(p.mounts, corev1.VolumeMount{Name: volume.Name, MountPath: path, ReadOnly: true})
+	return path + "/"
 }
 
 // Objects renders the request for the token, the Service, the Deployment and a PodDisruptionBudget.

@@ -1,5 +1,5 @@
-// Package crds has the CustomResourceDefinitions of Gardener's API groups, generated from the Go types in api/,
-// and those of the Gateway API, as its authors publish them.
+// Package crds has the CustomResourceDefinitions of Gardener's API groups, generated from the Go types in api/, those of the Gateway API and of the
+// Vertical Pod Autoscaler, as their authors publish them, and those of other projects without schemas, which are written by hand.
 package crds
 
 import (
@@ -12,6 +12,7 @@ import (
 )
 
 //go:embed autoscaling/*.yaml dashboard/*.yaml druid/*.yaml extensions/*.yaml gateway/*.yaml machine/*.yaml operator/*.yaml resources/*.yaml verticalpodautoscaler/*.yaml
+//go:embed fluentbit/*.yaml istio/*.yaml monitoring/*.yaml opentelemetry/*.yaml perses/*.yaml victoria/*.yaml
 var manifests embed.FS
 
 // Autoscaling returns the definitions of autoscaling.gardener.cloud. Clusters need them where the pvc-autoscaler runs.
@@ -25,6 +26,21 @@ func Druid() ([]*apiextensionsv1.CustomResourceDefinition, error) { return read(
 
 // Extensions returns the definitions of extensions.gardener.cloud. Seeds and the runtime cluster need them.
 func Extensions() ([]*apiextensionsv1.CustomResourceDefinition, error) { return read("extensions") }
+
+// Foreign returns the definitions of kinds of other projects that seeds and the runtime cluster need, although no controller of Gardener reconciles them:
+// extensions create objects of them with each shoot, and none of their objects is applied where one of the kinds is missing. They have no schemas, so
+// that a kube-apiserver needs little memory for them. Source: observability.md, section 2, of the compatibility facts.
+func Foreign() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	var all []*apiextensionsv1.CustomResourceDefinition
+	for _, dir := range []string{"fluentbit", "istio", "monitoring", "opentelemetry", "perses", "victoria"} {
+		definitions, err := read(dir)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, definitions...)
+	}
+	return all, nil
+}
 
 // Gateway returns the definitions of gateway.networking.k8s.io that the gateway of a seed needs.
 func Gateway() ([]*apiextensionsv1.CustomResourceDefinition, error) { return read("gateway") }

@@ -3,6 +3,7 @@ package crds
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +28,13 @@ func TestDefinitionsAreValid(t *testing.T) {
 		"machine.sapcloud.io":        Machine,
 		"operator.gardener.cloud":    Operator,
 		"resources.gardener.cloud":   Resources,
+		// All of them, sorted by directory.
+		"fluentbit.fluent.io":          foreign("fluentbit.fluent.io"),
+		"monitoring.coreos.com":        foreign("monitoring.coreos.com"),
+		"networking.istio.io":          foreign("networking.istio.io"),
+		"opentelemetry.io":             foreign("opentelemetry.io"),
+		"operator.victoriametrics.com": foreign("operator.victoriametrics.com"),
+		"perses.dev":                   foreign("perses.dev"),
 	} {
 		t.Run(group, func(t *testing.T) {
 			crds, err := get()
@@ -57,11 +65,56 @@ func TestDefinitionsAreValid(t *testing.T) {
 				if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, internal, nil); err != nil {
 					t.Fatal(err)
 				}
-				internal.Status.StoredVersions = []string{crd.Spec.Versions[0].Name}
+				for _, version := range crd.Spec.Versions {
+					if version.Storage {
+						internal.Status.StoredVersions = []string{version.Name}
+					}
+				}
 				if errs := validation.ValidateCustomResourceDefinition(context.Background(), internal); len(errs) > 0 {
 					t.Errorf("%s: %v", crd.Name, errs.ToAggregate())
 				}
 			}
 		})
+	}
+}
+
+// foreign returns the definitions of a group among those of other projects.
+func foreign(group string) func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	return func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+		all, err := Foreign()
+		return slices.DeleteFunc(all, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return crd.Spec.Group != group }), err
+	}
+}
+
+// Charts of extensions have objects of these kinds, and a ManagedResource with one that the seed does not serve is never applied. Their objects are
+// stored as they are: there are no schemas.
+func TestForeign(t *testing.T) {
+	all, err := Foreign()
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, size := map[string]int{}, 0
+	for _, crd := range all {
+		groups[crd.Spec.Group]++
+		data, err := json.Marshal(crd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += len(data)
+		for _, version := range crd.Spec.Versions {
+			spec := version.Schema.OpenAPIV3Schema.Properties["spec"]
+			if preserve := spec.XPreserveUnknownFields; preserve == nil || !*preserve || len(spec.Properties) > 0 {
+				t.Errorf("%s has a schema for %s", crd.Name, version.Name)
+			}
+		}
+	}
+	want := map[string]int{
+		"fluentbit.fluent.io": 13, "monitoring.coreos.com": 10, "networking.istio.io": 9, "opentelemetry.io": 5, "operator.victoriametrics.com": 1, "perses.dev": 4,
+	}
+	if !maps.Equal(groups, want) {
+		t.Errorf("there are %v, want %v", groups, want)
+	}
+	if size > maxSize/5 {
+		t.Errorf("they have %d bytes", size)
 	}
 }

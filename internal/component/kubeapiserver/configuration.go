@@ -302,8 +302,8 @@ func (r *renderer) egress() error {
 	if proxy, err := url.Parse(r.Tunnel.URL); err != nil || proxy.Scheme != "https" || proxy.Host == "" {
 		return fmt.Errorf("tunnel: %q is no https URL of a host", r.Tunnel.URL)
 	}
-	ca := r.bundle("ca-tunnel", r.Tunnel.CASecret)
-	cert, key := r.certificate("tunnel-client", r.Tunnel.ClientSecret)
+	ca := r.bundle("ca-vpn", r.Tunnel.CASecret)
+	cert, key := r.certificate("http-proxy", r.Tunnel.ClientSecret)
 	config := apiserverv1beta1.EgressSelectorConfiguration{
 		EgressSelections: []apiserverv1beta1.EgressSelection{
 			{Name: "cluster", Connection: apiserverv1beta1.Connection{

@@ -80,7 +80,7 @@ func newRenderer(v Values) (*renderer, error) {
 // set sets a flag. Several values make it appear several times.
 func (r *renderer) set(flag string, values ...string) { r.flags[flag] = values }
 
-// secret mounts a Secret and returns the directory it is in.
+// secret mounts a Secret and returns the directory it is in. Extensions mount volumes by their names, too.
 func (r *renderer) secret(name, secret string) string {
 	r.volumes = append(r.volumes, workload.SecretVolume(name, secret))
 	r.mounts = append(r.mounts, corev1.VolumeMount{Name: name, MountPath: dirSecrets + name, ReadOnly: true})
@@ -165,7 +165,7 @@ func (r *renderer) credentials() {
 	r.set("requestheader-username-headers", "X-Remote-User")
 	r.set("requestheader-group-headers", "X-Remote-Group")
 	r.set("requestheader-extra-headers-prefix", "X-Remote-Extra-")
-	cert, key := r.certificate("aggregator", r.Secrets.Aggregator)
+	cert, key := r.certificate("kube-aggregator", r.Secrets.Aggregator)
 	r.set("proxy-client-cert-file", cert)
 	r.set("proxy-client-key-file", key)
 	if !r.Workerless {
@@ -179,7 +179,7 @@ func (r *renderer) credentials() {
 		r.set("enable-bootstrap-token-auth", "true") // nodes join with them, and seeds
 	}
 	r.set("service-account-signing-key-file", r.secret("service-account-key", r.Secrets.ServiceAccountKey)+secrets.DataKeyRSAPrivateKey)
-	r.set("service-account-key-file", r.secret("service-account-keys", r.Secrets.ServiceAccountKeys)+secrets.DataKeyPrivateKeyBundle)
+	r.set("service-account-key-file", r.secret("service-account-key-bundle", r.Secrets.ServiceAccountKeys)+secrets.DataKeyPrivateKeyBundle)
 	r.tokens()
 }
 

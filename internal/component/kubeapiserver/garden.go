@@ -24,7 +24,7 @@ func (r *renderer) garden() error {
 	r.set("etcd-servers-overrides", strings.Join(overrides, ","))
 	sni := make([]string, 0, len(g.SNI))
 	for i, s := range g.SNI {
-		cert, key := r.certificate(fmt.Sprintf("sni-%d", i), s.Secret)
+		cert, key := r.certificate(fmt.Sprintf("tls-sni-%d", i), s.Secret)
 		value := cert + "," + key
 		if len(s.Patterns) > 0 {
 			value += ":" + strings.Join(s.Patterns, ",")

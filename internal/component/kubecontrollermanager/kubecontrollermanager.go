@@ -97,7 +97,7 @@ func Objects(v Values) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	server := dir("server", v.Secrets.Server)
+	server := p.SecretIn(controlplane.OwnDir, Name+"-server", "server", v.Secrets.Server)
 	flags := map[string]string{
 		"kubeconfig":                shootaccess.PathKubeconfig,
 		"authentication-kubeconfig": shootaccess.PathKubeconfig, "authorization-kubeconfig": shootaccess.PathKubeconfig,

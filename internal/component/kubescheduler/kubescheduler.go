@@ -52,6 +52,8 @@ type Secrets struct {
 	GenericKubeconfig string
 	// Server has tls.crt and tls.key, valid for ServerNames.
 	Server string
+	// ClientCA has the CA bundle for client certificates of the cluster in bundle.crt.
+	ClientCA string
 }
 
 // ServerNames are the names that its certificate has to be valid for.
@@ -79,9 +81,13 @@ func Objects(v Values) ([]client.Object, error) {
 		Spread: v.Spread, PriorityClass: constants.PriorityClassNameShootControlPlane300, Port: Port,
 		GenericKubeconfig: v.Secrets.GenericKubeconfig, CPU: "5m", Memory: "30Mi", MinAllowed: v.MinAllowed,
 	}
-	server := p.Secret("server", v.Secrets.Server)
+	mount := func(what, volume, secret string) string {
+		return p.SecretIn(controlplane.OwnDir, Name+"-"+what, volume, secret)
+	}
+	server := mount("server", Name+"-server", v.Secrets.Server)
 	p.Flags = map[string]string{
-		"config":                    p.ConfigMap("config", configMap.Name) + configFile,
+		"config":                    p.ConfigMapIn(controlplane.OwnDir, Name+"-config", Name+"-config", configMap.Name) + configFile,
+		"client-ca-file":            mount("client-ca", "client-ca", v.Secrets.ClientCA) + secrets.DataKeyCertificateBundle,
 		"authentication-kubeconfig": shootaccess.PathKubeconfig, "authorization-kubeconfig": shootaccess.PathKubeconfig,
 		"tls-cert-file": server + secrets.DataKeyCertificate, "tls-private-key-file": server + secrets.DataKeyPrivateKey,
 		"secure-port": strconv.Itoa(int(Port)), "v": "2",

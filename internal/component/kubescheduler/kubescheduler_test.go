@@ -19,7 +19,7 @@ import (
 func balanced() Values {
 	return Values{
 		Namespace: "shoot--a--b", Image: "registry.example/kube-scheduler:v1.36.3", Replicas: 1,
-		Secrets: Secrets{GenericKubeconfig: "generic-token-kubeconfig-1", Server: "kube-scheduler-server-1"},
+		Secrets: Secrets{GenericKubeconfig: "generic-token-kubeconfig-1", Server: "kube-scheduler-server-1", ClientCA: "ca-client-bundle-1"},
 	}
 }
 

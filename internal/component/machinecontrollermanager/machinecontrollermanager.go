@@ -16,6 +16,7 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
+	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
 	"gardener.cloud/gardener/internal/component/shootaccess"
 	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/pkg/references"
@@ -63,12 +64,15 @@ func Objects(v Values) ([]client.Object, error) {
 		Name: Name, Namespace: v.Namespace, Labels: Labels(), Replicas: v.Replicas, PriorityClass: constants.PriorityClassNameShootControlPlane300,
 		PodLabels: workload.Merge(labels, map[string]string{
 			constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, constants.NetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
+			// The container that an extension adds talks to its infrastructure.
+			constants.NetworkPolicyToPublicNetworks: constants.NetworkPolicyAllowed, constants.NetworkPolicyToPrivateNetworks: constants.NetworkPolicyAllowed,
 			kubeapiserver.PolicyLabel(instance.Shoot): constants.NetworkPolicyAllowed,
 		}),
 		Container: corev1.Container{
 			Image: v.Image,
-			Args: append([]string{
-				Name, "--namespace=" + v.Namespace, "--provider=" + v.Provider, "--target-kubeconfig=" + shootaccess.PathKubeconfig,
+			// Flags are in the command, where extensions look for them.
+			Command: append([]string{
+				operatingsystemconfig.NodeAgentPathInImage, Name, "--namespace=" + v.Namespace, "--provider=" + v.Provider, "--target-kubeconfig=" + shootaccess.PathKubeconfig,
 				fmt.Sprintf("--port=%d", metricsPort), fmt.Sprintf("--health-port=%d", healthPort),
 			}, v.Flags...),
 			Env:           []corev1.EnvVar{workload.PodName()},

@@ -274,6 +274,9 @@ func duration(d time.Duration) metav1.Duration { return metav1.Duration{Duration
 // address or the name of the node. A machine image may set it in /etc/environment, too.
 const kubeletExtraArgs = "/var/lib/kubelet/extra_args"
 
+// flagSeparator is between the flags of the kubelet in its unit. Webhooks of extensions split the command by it, and replace, add and remove flags.
+const flagSeparator = " \\\n    "
+
 // kubeletUnit starts the kubelet when the node agent has written its files. A kubelet does not start with the checkpoint of another CPU manager
 // policy, so that is removed before; the dots in the pattern stand for quotes, which systemd and the shell would interpret.
 func kubeletUnit(v *Values, pool *Pool) extensionsv1alpha1.Unit {
@@ -286,16 +289,22 @@ func kubeletUnit(v *Values, pool *Pool) extensionsv1alpha1.Unit {
 	labels[constants.WorkerCRIName] = string(extensionsv1alpha1.CRINameContainerD)
 	labels[constants.WorkerKubernetesVersion] = KubernetesVersion(&pool.Worker, v.KubernetesVersion)
 	labels[constants.WorkerPoolGardenerNodeAgentSecretName] = SecretName(pool.Worker.Name, pool.Hash)
-	var pairs []string
+	command := []string{
+		extensionsv1alpha1.OperatingSystemConfigFilePathBinaries + "/kubelet",
+		"--bootstrap-kubeconfig=" + KubeletBootstrapKubeconfig,
+		"--config=" + extensionsv1alpha1.OperatingSystemConfigFilePathKubeletConfig,
+		"--kubeconfig=" + KubeletKubeconfig,
+	}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if settable(key) {
-			pairs = append(pairs, key+"="+labels[key])
+			command = append(command, "--node-labels="+key+"="+labels[key])
 		}
 	}
-	nodeIP := ""
+	command = append(command, "--container-runtime-endpoint=unix://"+ContainerdSocket, "--runtime-cgroups=/system.slice/containerd.service", "--v=2")
 	if len(v.ClusterDNS) > 0 && v.ClusterDNS[0].To4() == nil {
-		nodeIP = ` --node-ip="::"` // the IPv6 address is the first one of the node
+		command = append(command, `--node-ip="::"`) // the IPv6 address is the first one of the node
 	}
+	command = append(command, "$KUBELET_EXTRA_ARGS")
 	return extensionsv1alpha1.Unit{
 		Name:    extensionsv1alpha1.OperatingSystemConfigUnitNameKubeletService,
 		Command: new(extensionsv1alpha1.CommandStart), Enable: new(true),
@@ -307,9 +316,9 @@ StartLimitIntervalSec=0
 
 [Service]
 EnvironmentFile=-/etc/environment
-EnvironmentFile=-%[9]s
-ExecStartPre=/bin/sh -c 'grep -qs policyName.:.%[6]s. %[7]s || rm -f %[7]s'
-ExecStart=%[1]s/kubelet --config=%[2]s --bootstrap-kubeconfig=%[3]s --kubeconfig=%[4]s --node-labels=%[5]s%[8]s --v=2 $KUBELET_EXTRA_ARGS
+EnvironmentFile=-%[4]s
+ExecStartPre=/bin/sh -c 'grep -qs policyName.:.%[2]s. %[3]s || rm -f %[3]s'
+ExecStart=%[1]s
 Restart=always
 RestartSec=2
 OOMScoreAdjust=-999
@@ -318,9 +327,7 @@ MemoryAccounting=true
 
 [Install]
 WantedBy=multi-user.target
-`, extensionsv1alpha1.OperatingSystemConfigFilePathBinaries, extensionsv1alpha1.OperatingSystemConfigFilePathKubeletConfig,
-			KubeletBootstrapKubeconfig, KubeletKubeconfig, strings.Join(pairs, ","),
-			cpuManagerPolicy(pool.Worker.KubeletConfig(v.Kubelet)), cpuManagerState, nodeIP, kubeletExtraArgs)),
+`, strings.Join(command, flagSeparator), cpuManagerPolicy(pool.Worker.KubeletConfig(v.Kubelet)), cpuManagerState, kubeletExtraArgs)),
 		FilePaths: []string{
 			extensionsv1alpha1.OperatingSystemConfigFilePathKubeletConfig, KubeletCAFile,
 			extensionsv1alpha1.OperatingSystemConfigFilePathBinaries + "/kubelet",

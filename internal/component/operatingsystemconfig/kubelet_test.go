@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletconfigv1beta1 "k8s.io/kubelet/config/v1beta1"
@@ -203,23 +204,34 @@ func TestPoolsThatOnlyReserveHaveTheShootsSettings(t *testing.T) {
 	}
 }
 
-// Machine images and extensions add flags of the kubelet by environment variables. In clusters that prefer IPv6, so do nodes.
+// Machine images and extensions add flags of the kubelet by environment variables, and webhooks of extensions change those in the unit: they split the
+// command into lines, and find a flag by its prefix. In clusters that prefer IPv6, so do nodes.
 func TestKubeletFlags(t *testing.T) {
 	for name, tc := range map[string]struct {
 		dns  string
-		want string
+		more []string
 	}{
-		"IPv4": {dns: "100.64.0.10", want: "=p --v=2 $KUBELET_EXTRA_ARGS\n"}, "IPv6": {dns: "fd00::a", want: "=p --node-ip=\"::\" --v=2 $KUBELET_EXTRA_ARGS\n"},
+		"IPv4": {dns: "100.64.0.10"}, "IPv6": {dns: "fd00::a", more: []string{`--node-ip="::"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pool := Pool{Worker: corev1beta1.Worker{Name: "p"}}
+			pool := Pool{Worker: corev1beta1.Worker{Name: "p"}, Hash: "0", Labels: map[string]string{"example.com/a": "b", "node-role.kubernetes.io/x": ""}}
 			v := values(pool)
 			v.ClusterDNS = []net.IP{net.ParseIP(tc.dns)}
 			unit := *kubeletUnit(&v, &pool).Content
-			for _, want := range []string{tc.want, "\nEnvironmentFile=-/etc/environment\nEnvironmentFile=-/var/lib/kubelet/extra_args\n"} {
-				if !strings.Contains(unit, want) {
-					t.Errorf("the unit lacks %q:\n%s", want, unit)
-				}
+			if want := "\nEnvironmentFile=-/etc/environment\nEnvironmentFile=-/var/lib/kubelet/extra_args\n"; !strings.Contains(unit, want) {
+				t.Errorf("the unit lacks %q:\n%s", want, unit)
+			}
+			_, command, _ := strings.Cut(unit, "\nExecStart=")
+			command, _, _ = strings.Cut(command, "\nRestart=")
+			want := slices.Concat([]string{
+				"/opt/bin/kubelet", "--bootstrap-kubeconfig=/var/lib/kubelet/kubeconfig-bootstrap", "--config=/var/lib/kubelet/config/kubelet",
+				"--kubeconfig=/var/lib/kubelet/kubeconfig-real", "--node-labels=example.com/a=b", "--node-labels=worker.garden.sapcloud.io/group=p",
+				"--node-labels=worker.gardener.cloud/cri-name=containerd", "--node-labels=worker.gardener.cloud/gardener-node-agent-secret-name=gardener-node-agent-p-0",
+				"--node-labels=worker.gardener.cloud/kubernetes-version=" + v.KubernetesVersion, "--node-labels=worker.gardener.cloud/pool=p",
+				"--container-runtime-endpoint=unix:///run/containerd/containerd.sock", "--runtime-cgroups=/system.slice/containerd.service", "--v=2",
+			}, tc.more, []string{"$KUBELET_EXTRA_ARGS"})
+			if diff := cmp.Diff(want, strings.Split(command, " \\\n    ")); diff != "" {
+				t.Errorf("flags (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -261,47 +261,96 @@ func TestAccess(t *testing.T) {
 	golden.Objects(t, "access-authorizer.yaml", Access(AccessValues{Authorizer: true, SecretNames: []string{"a"}}))
 }
 
+// Debian and its relatives have the option, others have the directory /etc/pki/trust/anchors.
 func TestMachinesRemoveCAsOfThePool(t *testing.T) {
-	root := t.TempDir()
-	script := updateCAs
-	for _, dir := range []string{"/usr/local/share/ca-certificates", "/etc/pki/ca-trust/source/anchors", "/var/lib/gardener-node-agent"} {
-		script = strings.ReplaceAll(script, dir, root+dir)
-		if err := os.MkdirAll(root+dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	log, bundle := filepath.Join(root, "log"), root+caFile
-	for _, command := range []string{"update-ca-certificates", "systemctl"} {
-		stub := "#!/bin/sh\necho $(basename $0) $* >>" + log + "\n"
-		if err := os.WriteFile(filepath.Join(root, command), []byte(stub), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
 	const restart = "systemctl try-restart containerd.service\n"
-	for _, step := range []struct{ name, bundle, want string }{
-		{"none", "", ""},
-		{"some", "CA bundle", "update-ca-certificates\n" + restart},
-		{"removed", "", "update-ca-certificates --fresh\n" + restart},
-		{"still removed", "", ""},
+	for name, tc := range map[string]struct {
+		commands, options string
+		trusts            []string
+		anchors           string
+	}{
+		"with an option for the directory": {
+			commands: "update-ca-certificates # --localcertsdir", options: "update-ca-certificates --localcertsdir DIR/var/lib/ca-certificates-local",
+			trusts: []string{"DIR/var/lib/ca-certificates-local/ROOTcerts.crt", "DIR/var/lib/ca-certificates-local/image/of-the-image.crt"},
+		},
+		"without": {
+			commands: "update-ca-certificates", options: "update-ca-certificates", trusts: []string{"DIR/var/lib/ca-certificates-local/ROOTcerts.crt"},
+		},
+		"with anchors": {
+			commands: "update-ca-trust", options: "update-ca-trust", anchors: "gardener-ROOTcerts.crt",
+			trusts: []string{"DIR/etc/pki/ca-trust/source/anchors/gardener-ROOTcerts.crt"},
+		},
 	} {
-		err := os.Remove(bundle)
-		if step.bundle != "" {
-			err = os.WriteFile(bundle, []byte(step.bundle), 0o644)
-		}
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(log, nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		command := exec.CommandContext(t.Context(), "bash", "-c", script)
-		command.Env = []string{"PATH=" + root + ":" + os.Getenv("PATH")}
-		if out, err := command.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v: %s", step.name, err, out)
-		}
-		if got, err := os.ReadFile(log); err != nil || string(got) != step.want {
-			t.Errorf("%s: the script ran %q, %v; want %q", step.name, got, err, step.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			script := updateCAs
+			for _, dir := range []string{"/var/lib/ca-certificates-local", "/usr/local/share/ca-certificates", "/etc/pki/ca-trust/source/anchors", "/var/lib/gardener-node-agent"} {
+				script = strings.ReplaceAll(script, dir, root+dir)
+				if err := os.MkdirAll(root+dir, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.WriteFile(root+"/usr/local/share/ca-certificates/of-the-image.crt", []byte("CA of the image"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			log, bundle := filepath.Join(root, "log"), root+caFile
+			// Those of this machine must not be found.
+			if err := os.Mkdir(filepath.Join(root, "bin"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			for _, tool := range []string{"bash", "sh", "basename", "find", "head", "touch", "grep", "rm", "mkdir", "cp"} {
+				path, err := exec.LookPath(tool)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Symlink(path, filepath.Join(root, "bin", tool)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, command := range []string{tc.commands, "systemctl"} {
+				name, comment, _ := strings.Cut(command, " ")
+				stub := "#!" + root + "/bin/sh\n" + comment + "\necho $(basename $0) $* >>" + log + "\n"
+				if err := os.WriteFile(filepath.Join(root, "bin", name), []byte(stub), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			options := strings.ReplaceAll(tc.options, "DIR", root)
+			fresh := options + "\n" + restart
+			if tc.anchors == "" {
+				fresh = options + " --fresh\n" + restart
+			}
+			for _, step := range []struct{ name, bundle, want string }{
+				{"none", "", ""},
+				{"some", "CA bundle", options + "\n" + restart},
+				{"removed", "", fresh},
+				{"still removed", "", ""},
+			} {
+				err := os.Remove(bundle)
+				if step.bundle != "" {
+					err = os.WriteFile(bundle, []byte(step.bundle), 0o644)
+				}
+				if err != nil && !errors.Is(err, os.ErrNotExist) {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(log, nil, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				command := exec.CommandContext(t.Context(), "bash", "-c", script)
+				command.Env = []string{"PATH=" + root + "/bin"}
+				if out, err := command.CombinedOutput(); err != nil {
+					t.Fatalf("%s: %v: %s", step.name, err, out)
+				}
+				if got, err := os.ReadFile(log); err != nil || string(got) != step.want {
+					t.Errorf("%s: the script ran %q, %v; want %q", step.name, got, err, step.want)
+				}
+				for _, path := range tc.trusts {
+					_, err := os.Stat(strings.ReplaceAll(path, "DIR", root))
+					if exists, want := err == nil, step.bundle != ""; exists != want && !strings.Contains(path, "/image/") || want && !exists {
+						t.Errorf("%s: %s is there: %t", step.name, path, exists)
+					}
+				}
+			}
+		})
 	}
 }
 
@@ -315,7 +364,7 @@ func TestUnitsStartBeforeTheKubelet(t *testing.T) {
 	for i, unit := range objects[1].(*extensionsv1alpha1.OperatingSystemConfig).Spec.Units {
 		at[unit.Name] = i + 1
 	}
-	for _, first := range []string{"containerd.service", "systemd-sysctl.service", "gardener-authorities.service"} {
+	for _, first := range []string{"containerd.service", "systemd-sysctl.service", "updatecacerts.service"} {
 		if at[first] == 0 || at[first] > at["kubelet.service"] {
 			t.Errorf("%s comes after the kubelet: %v", first, at)
 		}

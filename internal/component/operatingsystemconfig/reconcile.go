@@ -15,19 +15,27 @@ import (
 )
 
 const (
-	caFile       = "/usr/local/share/ca-certificates/gardener.crt"
-	caScript     = nodeagentconfigv1alpha1.BaseDir + "/update-authorities.sh"
+	// Extensions add CAs of their own beside both files, and the paths to the unit.
+	caDir        = "/var/lib/ca-certificates-local"
+	caFile       = caDir + "/ROOTcerts.crt"
+	caAnchorFile = "/etc/pki/trust/anchors/ROOTcerts.pem"
+	caScript     = "/var/lib/ssl/update-local-ca-certificates.sh"
+	userScript   = nodeagentconfigv1alpha1.BaseDir + "/user.sh"
 	sshScript    = nodeagentconfigv1alpha1.BaseDir + "/ssh.sh"
 	sshKeysFile  = nodeagentconfigv1alpha1.BaseDir + "/authorized_keys"
 	journaldFile = "/etc/systemd/journald.conf.d/50-gardener.conf"
 )
 
 var (
+	//go:embed user-on.sh
+	userOn string
+	//go:embed user-off.sh
+	userOff string
 	//go:embed ssh-on.sh
 	sshOn string
 	//go:embed ssh-off.sh
 	sshOff string
-	//go:embed update-authorities.sh
+	//go:embed update-local-ca-certificates.sh
 	updateCAs string
 )
 
@@ -106,27 +114,33 @@ func reconciling(v *Values, pool *Pool, agent []extensionsv1alpha1.File) ([]exte
 		inline(journaldFile, 0o644, "[Journal]\nMaxFileSec=24h\nMaxRetentionSec=14day\n"),
 	})
 	sshUnits, sshFiles := ssh(v.SSHPublicKeys)
-	return append(units, sshUnits), slices.Concat(files, sshFiles, caFiles), nil
+	return append(units, sshUnits...), slices.Concat(files, sshFiles, caFiles), nil
 }
 
-// trustCAs makes the machine trust the CAs of the pool. The unit also exists without any, to remove those that a machine had before.
+// trustCAs makes the machine trust the CAs of the pool. The unit also exists without any, to remove those that a machine had before, and for those of
+// extensions.
 func trustCAs(bundle *string) (extensionsv1alpha1.Unit, []extensionsv1alpha1.File) {
-	const name, title = "gardener-authorities.service", "Trust the certificate authorities of the worker pool"
+	const name, title = "updatecacerts.service", "Trust the certificate authorities of the worker pool"
 	files := []extensionsv1alpha1.File{inline(caScript, 0o755, updateCAs)}
 	if bundle == nil || *bundle == "" {
 		return oneshot(name, title, caScript), files
 	}
-	return oneshot(name, title, caScript, caFile), append(files, inline(caFile, 0o644, *bundle))
+	return oneshot(name, title, caScript, caFile, caAnchorFile), append(files, inline(caFile, 0o644, *bundle), inline(caAnchorFile, 0o644, *bundle))
 }
 
-// ssh enables or disables logins of the user gardener.
-func ssh(keys []string) (extensionsv1alpha1.Unit, []extensionsv1alpha1.File) {
-	const name, title = "gardener-ssh.service", "Open or close this machine for logins"
+// ssh enables or disables logins of the user gardener, and the SSH server. The server starts when the keys are those of the shoot, and ends before they
+// are removed.
+func ssh(keys []string) ([]extensionsv1alpha1.Unit, []extensionsv1alpha1.File) {
+	const (
+		user, userTitle     = "gardener-user.service", "Allow or refuse logins of the user gardener"
+		server, serverTitle = "sshd-ensurer.service", "Start or stop the SSH server"
+	)
 	if len(keys) == 0 {
-		return oneshot(name, title, sshScript), []extensionsv1alpha1.File{inline(sshScript, 0o755, sshOff)}
+		return []extensionsv1alpha1.Unit{oneshot(server, serverTitle, sshScript), oneshot(user, userTitle, userScript)},
+			[]extensionsv1alpha1.File{inline(sshScript, 0o755, sshOff), inline(userScript, 0o755, userOff)}
 	}
-	return oneshot(name, title, sshScript, sshKeysFile), []extensionsv1alpha1.File{
-		inline(sshScript, 0o755, sshOn), inline(sshKeysFile, 0o600, strings.Join(keys, "\n")+"\n"),
+	return []extensionsv1alpha1.Unit{oneshot(user, userTitle, userScript, sshKeysFile), oneshot(server, serverTitle, sshScript)}, []extensionsv1alpha1.File{
+		inline(userScript, 0o755, userOn), inline(sshScript, 0o755, sshOn), inline(sshKeysFile, 0o600, strings.Join(keys, "\n")+"\n"),
 	}
 }
 

@@ -7,7 +7,4 @@ for unit in ssh.socket sshd.socket ssh.service sshd.service; do
     systemctl disable --now "$unit"
   fi
 done
-if id gardener >/dev/null 2>&1; then
-  rm -f "$(getent passwd gardener | cut -d: -f6)/.ssh/authorized_keys"
-fi
 pkill -x sshd || true

@@ -1,19 +1,7 @@
 #!/bin/bash
-# Lets the user gardener log in with the keys of the shoot, and become root.
+# SSH access is enabled: starts the SSH server, now and with the machine.
 set -euo pipefail
 
-keys=/var/lib/gardener-node-agent/authorized_keys
-if ! id gardener >/dev/null 2>&1; then
-  useradd --create-home --shell /bin/bash gardener
-  passwd --lock gardener >/dev/null
-fi
-home=$(getent passwd gardener | cut -d: -f6)
-install -d -m 0700 -o gardener -g gardener "$home/.ssh"
-install -m 0600 -o gardener -g gardener "$keys" "$home/.ssh/authorized_keys"
-if [ -d /etc/sudoers.d ]; then
-  echo 'gardener ALL=(ALL) NOPASSWD:ALL' >/etc/sudoers.d/99-gardener
-  chmod 0440 /etc/sudoers.d/99-gardener
-fi
 for unit in ssh.service sshd.service; do
   if systemctl cat "$unit" >/dev/null 2>&1; then
     systemctl enable --now "$unit"

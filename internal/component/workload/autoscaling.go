@@ -39,6 +39,13 @@ type Autoscaling struct {
 	MaintenanceWindow *corev1beta1.MaintenanceTimeWindow
 }
 
+// policyPath leads to the policies for containers.
+var policyPath = []string{"spec", "resourcePolicy", "containerPolicies"}
+
+// autoscalerSuffix is what names of VerticalPodAutoscalers in control planes have after that of the Deployment. Extensions look for
+// machine-controller-manager-vpa.
+const autoscalerSuffix = "-vpa"
+
 // Autoscaled says whether the Vertical Pod Autoscaler is enabled in a seed, whose defaults have to be set.
 func Autoscaled(seed *corev1beta1.Seed) bool {
 	s := seed.Spec.Settings
@@ -54,6 +61,41 @@ func Autoscalers(objects []client.Object, how func(deployment string) Autoscalin
 		}
 	}
 	return out
+}
+
+// ControlPlaneAutoscalers renders a VerticalPodAutoscaler for each Deployment among objects of a control plane. Its name has a suffix, and containers that
+// webhooks of extensions add to the Deployment are not scaled, unless they add a policy, too.
+func ControlPlaneAutoscalers(objects []client.Object, how func(deployment string) Autoscaling) []client.Object {
+	out := Autoscalers(objects, how)
+	for _, object := range out {
+		object.SetName(object.GetName() + autoscalerSuffix)
+		vpa := object.(*unstructured.Unstructured) //nolint:forcetypeassert // Autoscaler renders it
+		policies, _, _ := unstructured.NestedSlice(vpa.Object, policyPath...)
+		policies = append(policies, map[string]any{"containerName": "*", "mode": string(Off)})
+		_ = unstructured.SetNestedSlice(vpa.Object, policies, policyPath...)
+	}
+	return out
+}
+
+// FormerAutoscalers returns those of VerticalPodAutoscalers in a namespace that have the name of their Deployment, as in earlier versions, beside one that
+// ControlPlaneAutoscalers has rendered.
+func FormerAutoscalers(vpas []unstructured.Unstructured) []unstructured.Unstructured {
+	target := func(vpa unstructured.Unstructured) string {
+		kind, _, _ := unstructured.NestedString(vpa.Object, "spec", "targetRef", "kind")
+		name, _, _ := unstructured.NestedString(vpa.Object, "spec", "targetRef", "name")
+		return kind + "/" + name
+	}
+	targets := map[string]string{}
+	for _, vpa := range vpas {
+		targets[vpa.GetName()] = target(vpa)
+	}
+	var former []unstructured.Unstructured
+	for _, vpa := range vpas {
+		if vpa.GetLabels()[AutoscalerLabel] != "" && targets[vpa.GetName()+autoscalerSuffix] == target(vpa) {
+			former = append(former, vpa)
+		}
+	}
+	return former
 }
 
 // Autoscaler renders a VerticalPodAutoscaler for a workload. The minimum is what containers request, as they need that to start; limits are

@@ -1,9 +1,11 @@
 package workload
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -22,6 +24,37 @@ func TestAutoscalers(t *testing.T) {
 			"pair": {Downscale: "never"}, "quiet": {UpdateMode: Off},
 		}[deployment]
 	}))
+}
+
+// Extensions find them by their names, and containers that webhooks add are not scaled.
+func TestControlPlaneAutoscalers(t *testing.T) {
+	api := Workload{Name: "api", Namespace: "shoot--a--b", Container: corev1.Container{Resources: Requests("50m", "300Mi")}}
+	golden.Objects(t, "control-plane-autoscalers.yaml", ControlPlaneAutoscalers([]client.Object{api.ServiceAccount(), api.Deployment()}, func(string) Autoscaling {
+		return Autoscaling{Downscale: "never"}
+	}))
+}
+
+// Those under former names are only deleted where there is another one for the same Deployment.
+func TestFormerAutoscalers(t *testing.T) {
+	vpa := func(name, kind, target string, labels map[string]string) unstructured.Unstructured {
+		u := unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"targetRef": map[string]any{"kind": kind, "name": target}}}}
+		u.SetName(name)
+		u.SetLabels(labels)
+		return u
+	}
+	ours := map[string]string{AutoscalerLabel: "true"}
+	var got []string
+	for _, former := range FormerAutoscalers([]unstructured.Unstructured{
+		vpa("api", "Deployment", "api", ours), vpa("api-vpa", "Deployment", "api", ours),
+		vpa("alone", "Deployment", "alone", ours), vpa("etcd-main", "Etcd", "etcd-main", ours),
+		vpa("other", "Deployment", "other", nil), vpa("other-vpa", "Deployment", "other", ours),
+		vpa("x", "Deployment", "x", ours), vpa("x-vpa", "Deployment", "x-vpa", ours),
+	}) {
+		got = append(got, former.GetName())
+	}
+	if !slices.Equal(got, []string{"api"}) {
+		t.Errorf("former are %q", got)
+	}
 }
 
 func TestAutoscaled(t *testing.T) {

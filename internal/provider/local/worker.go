@@ -385,7 +385,7 @@ func (a *workers) deployManager(ctx context.Context, namespace string, cluster *
 		return err
 	}
 	if cluster.Seed != nil && workload.Autoscaled(cluster.Seed) {
-		objects = append(objects, workload.Autoscalers(objects, func(string) workload.Autoscaling { return workload.Autoscaling{} })...)
+		objects = append(objects, workload.ControlPlaneAutoscalers(objects, func(string) workload.Autoscaling { return workload.Autoscaling{} })...)
 	}
 	return kube.Apply(ctx, a.client, Name, objects...)
 }
@@ -396,6 +396,7 @@ func (a *workers) removeManager(ctx context.Context, namespace string) error {
 	if err != nil {
 		return err
 	}
+	objects = append(objects, workload.ControlPlaneAutoscalers(objects, func(string) workload.Autoscaling { return workload.Autoscaling{} })...)
 	for _, object := range objects {
 		if err := a.client.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete %T %q: %w", object, object.GetName(), err)

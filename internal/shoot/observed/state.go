@@ -69,13 +69,6 @@ func (s *State) Hibernated() bool {
 	return s.Shoot.HibernationWanted() && s.Shoot.Status.Hibernated && s.Stopped
 }
 
-// HasNodes reports whether there may be nodes which the control plane serves now: the shoot is neither created, nor woken up, nor
-// hibernated.
-func (s *State) HasNodes() bool {
-	last := s.Shoot.Status.LastOperation
-	return last != nil && last.Type == corev1beta1.LastOperationTypeReconcile && !s.Shoot.Status.Hibernated && !s.Shoot.HibernationWanted()
-}
-
 // Hosts returns the names of the kube-apiserver, for clients outside of the seed.
 func (s *State) Hosts() []string {
 	var hosts []string

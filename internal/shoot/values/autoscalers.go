@@ -15,7 +15,7 @@ func Autoscalers(s *observed.State, objects []client.Object) []client.Object {
 	if !workload.Autoscaled(s.Seed) {
 		return nil
 	}
-	return workload.Autoscalers(objects, func(deployment string) workload.Autoscaling {
+	return workload.ControlPlaneAutoscalers(objects, func(deployment string) workload.Autoscaling {
 		switch {
 		case deployment == kubeapiserver.Name:
 			return cautious(s)

@@ -49,9 +49,9 @@ func TestAutoscalersOfControlPlanes(t *testing.T) {
 				mode, _, _ := unstructured.NestedString(vpa.(*unstructured.Unstructured).Object, "spec", "updatePolicy", "updateMode") //nolint:forcetypeassert // it panics in a test
 				got[vpa.GetName()] = mode + " " + vpa.GetAnnotations()[restriction]
 			}
-			want := map[string]string{"kube-apiserver": "Recreate in-maintenance-window-only", "kube-scheduler": "Recreate ", "vpn-seed-server": tc.vpn + " "}
+			want := map[string]string{"kube-apiserver-vpa": "Recreate in-maintenance-window-only", "kube-scheduler-vpa": "Recreate ", "vpn-seed-server-vpa": tc.vpn + " "}
 			if tc.never {
-				want["kube-apiserver"] = "Recreate never"
+				want["kube-apiserver-vpa"] = "Recreate never"
 			}
 			if tc.off {
 				want = map[string]string{}

@@ -90,6 +90,7 @@ func (s Source) KubeScheduler(replicas int32) (kubescheduler.Values, error) {
 		Namespace: s.Namespace, Image: image, Replicas: replicas, Spread: s.Spread(), Config: s.Shoot.Spec.Kubernetes.KubeScheduler,
 		Secrets: kubescheduler.Secrets{
 			GenericKubeconfig: set.Name(constants.SecretNameGenericTokenKubeconfig), Server: set.Name(credentials.KubeScheduler),
+			ClientCA: set.BundleName(constants.SecretNameCAClient),
 		},
 	}, nil
 }

@@ -63,6 +63,10 @@ func Tasks(in Inputs) []flow.Task {
 			in.ready("kube-scheduler", kubescheduler.Name),
 		)
 	}
+	if in.Run.Autoscalers != nil {
+		tasks = append(tasks, flow.Do("former-autoscalers", "Deleting VerticalPodAutoscalers under former names", in.deleteFormerAutoscalers,
+			"resource-manager", "kube-controller-manager").IfPresent("kube-scheduler", "vpn-seed-server"))
+	}
 	tasks = append(tasks, in.rotationTasks()...)
 	every := "every " + in.Run.Of.Noun()
 	return append(tasks,

@@ -52,6 +52,18 @@ type Inputs struct {
 // ID returns the ID of the task that reconciles an Extension of a type.
 func ID(typ string) string { return "extension-" + typ }
 
+// IDsBeforeWorker returns the IDs of the tasks that node configuration comes after: webhooks of these extensions add to it what their Extension
+// reports.
+func IDsBeforeWorker(desired []Extension) []string {
+	var ids []string
+	for _, e := range desired {
+		if e.Reconcile != corev1beta1.AfterWorker {
+			ids = append(ids, ID(e.Type))
+		}
+	}
+	return ids
+}
+
 // IDsBeforeAPIServer returns the IDs of the tasks that the kube-apiserver comes after.
 func IDsBeforeAPIServer(desired []Extension) []string {
 	var ids []string
@@ -72,9 +84,10 @@ func Tasks(in Inputs) []flow.Task {
 			return stage.Extend(ctx, in.Run, e.Object(in.Run.Namespace), func(obj *extensionsv1alpha1.Extension) {
 				obj.Spec.DefaultSpec = stage.DefaultSpec(obj.Spec.Class, e.Type, e.Config)
 			})
-		}, "namespace", "cluster")
+		}, "namespace", "cluster").IfPresent(stage.BeforeExtensions...).IfPresent("infrastructure") // which completes the networks in the Cluster resource
 		if !in.Hibernated && e.Reconcile != corev1beta1.BeforeKubeAPIServer {
 			task.After = append(task.After, "kube-apiserver-ready")
+			task = task.IfPresent("tokens") // that of the kubeconfig with which extensions connect
 		}
 		if !in.Hibernated && e.Reconcile == corev1beta1.AfterWorker {
 			task = task.IfPresent("worker")

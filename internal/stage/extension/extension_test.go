@@ -32,20 +32,24 @@ func TestTasks(t *testing.T) {
 		After, IfPresent []string
 		Timeout          time.Duration
 	}
+	// What extensions read is there: the name of the kubeconfig, credentials, referenced resources, and networks of the infrastructure.
+	before := func(ids ...string) []string {
+		return append([]string{"generic-kubeconfig", "cloudprovider", "cloudprovider-token", "references", "infrastructure"}, ids...)
+	}
 	for name, tc := range map[string]struct {
 		hibernated bool
 		want       []task
 	}{
 		"running": {want: []task{
-			{"extension-early", "Waiting until Extension early is ready", []string{"namespace", "cluster"}, nil, 10 * time.Minute},
-			{"extension-late", "Waiting until Extension late is ready", []string{"namespace", "cluster", "kube-apiserver-ready"}, []string{"worker"}, time.Hour},
-			{"extension-usual", "Waiting until Extension usual is ready", []string{"namespace", "cluster", "kube-apiserver-ready"}, nil, 10 * time.Minute},
+			{"extension-early", "Waiting until Extension early is ready", []string{"namespace", "cluster"}, before(), 10 * time.Minute},
+			{"extension-late", "Waiting until Extension late is ready", []string{"namespace", "cluster", "kube-apiserver-ready"}, before("tokens", "worker"), time.Hour},
+			{"extension-usual", "Waiting until Extension usual is ready", []string{"namespace", "cluster", "kube-apiserver-ready"}, before("tokens"), 10 * time.Minute},
 			{"extension-former-gone", "Deleting Extension former", []string{"cluster", "kube-apiserver-ready"}, nil, 10 * time.Minute},
 		}},
 		"hibernated": {hibernated: true, want: []task{
-			{"extension-early", "Waiting until Extension early is ready", []string{"namespace", "cluster"}, nil, 10 * time.Minute},
-			{"extension-late", "Waiting until Extension late is ready", []string{"namespace", "cluster"}, nil, time.Hour},
-			{"extension-usual", "Waiting until Extension usual is ready", []string{"namespace", "cluster"}, nil, 10 * time.Minute},
+			{"extension-early", "Waiting until Extension early is ready", []string{"namespace", "cluster"}, before(), 10 * time.Minute},
+			{"extension-late", "Waiting until Extension late is ready", []string{"namespace", "cluster"}, before(), time.Hour},
+			{"extension-usual", "Waiting until Extension usual is ready", []string{"namespace", "cluster"}, before(), 10 * time.Minute},
 			{"extension-former-gone", "Deleting Extension former", []string{"cluster"}, nil, 2 * time.Minute},
 		}},
 	} {
@@ -59,6 +63,9 @@ func TestTasks(t *testing.T) {
 				t.Errorf("tasks (-want +got):\n%s", diff)
 			}
 		})
+	}
+	if diff := cmp.Diff([]string{"extension-early", "extension-usual"}, IDsBeforeWorker(in.Desired)); diff != "" {
+		t.Errorf("tasks before the Worker (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"extension-early"}, IDsBeforeAPIServer(in.Desired)); diff != "" {
 		t.Errorf("tasks before the kube-apiserver (-want +got):\n%s", diff)

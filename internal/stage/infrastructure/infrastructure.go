@@ -115,14 +115,16 @@ func chosen(infrastructure *extensionsv1alpha1.Infrastructure) extensionsv1alpha
 func Tasks(in Inputs) []flow.Task {
 	tasks := []flow.Task{
 		flow.Await(stage.ExtensionTimeout, "infrastructure", "Waiting until Infrastructure is ready", in.reconcileInfrastructure, "credentials", "cluster").
-			IfPresent("cloudprovider", "cloudprovider-token"),
+			IfPresent(stage.BeforeExtensions...),
 	}
 	if in.Hibernated {
 		return tasks
 	}
 	return append(tasks,
-		flow.Await(stage.ExtensionTimeout, ControlPlaneTask, "Waiting until ControlPlane is ready", in.reconcileControlPlane, "infrastructure", "resource-manager-ready"),
-		flow.Await(stage.ExtensionTimeout, "network", "Waiting until Network is ready", in.reconcileNetwork, "infrastructure", "resource-manager-ready"),
+		flow.Await(stage.ExtensionTimeout, ControlPlaneTask, "Waiting until ControlPlane is ready", in.reconcileControlPlane, "infrastructure", "resource-manager-ready").
+			IfPresent(stage.BeforeExtensions...),
+		flow.Await(stage.ExtensionTimeout, "network", "Waiting until Network is ready", in.reconcileNetwork, "infrastructure", "resource-manager-ready").
+			IfPresent(stage.BeforeExtensions...),
 	)
 }
 
@@ -130,7 +132,7 @@ func Tasks(in Inputs) []flow.Task {
 // does not run while it is hibernated.
 func WakeUp(in Inputs) flow.Task {
 	return flow.Await(stage.ExtensionTimeout, ControlPlaneTask, "Waiting until ControlPlane is ready", in.wakeControlPlane,
-		"cluster", "credentials", "resource-manager-ready").IfPresent("cloudprovider", "cloudprovider-token")
+		"cluster", "credentials", "resource-manager-ready").IfPresent(stage.BeforeExtensions...)
 }
 
 // reconcileInfrastructure reconciles the Infrastructure if it was requested, something has changed, or it is not ready: each time may take many

@@ -29,7 +29,8 @@ const networkResource = "shoot-core-network"
 // Inputs are what the tasks read. All functions are called when the task credentials is done; those that say so, later.
 type Inputs struct {
 	Run *stage.Run
-	// IfPresent are tasks that OperatingSystemConfigs come after, if the flow has them.
+	// IfPresent are tasks that OperatingSystemConfigs come after, if the flow has them: webhooks of extensions change them, and read what these
+	// tasks write.
 	IfPresent []string
 	// OperatingSystemConfigs returns the values of all worker pools.
 	OperatingSystemConfigs func() (operatingsystemconfig.Values, error)
@@ -53,9 +54,6 @@ type Inputs struct {
 	Replicas int32
 	// Hibernates is whether the cluster is being hibernated: its nodes are deleted, so that nothing waits for what runs on them.
 	Hibernates bool
-	// Existing is whether there are nodes: they are updated after the kube-apiserver. Otherwise, machines are created while it starts, as
-	// they take longer.
-	Existing bool
 	// ReplacesCAs is whether a rotation of CAs is prepared or completed.
 	ReplacesCAs bool
 }
@@ -70,15 +68,10 @@ type Pool struct {
 // Tasks returns the tasks of the stage.
 func Tasks(in Inputs) []flow.Task {
 	pools := &pools{}
-	agents := flow.Do("node-agents", "Writing the configuration of gardener-node-agents", in.deployNodeAgents, "operating-system-configs")
+	// Kubelets must not be newer than the kube-apiserver, and once they no longer trust an old CA, they refuse a kube-apiserver with its certificate.
+	agents := flow.Do("node-agents", "Writing the configuration of gardener-node-agents", in.deployNodeAgents, "operating-system-configs", "kube-apiserver-ready")
 	worker := flow.Await(stage.ExtensionTimeout, "worker", "Waiting until Worker is ready", func(ctx context.Context) error { return in.reconcileWorker(ctx, pools) },
-		"operating-system-configs", "infrastructure", "kube-apiserver")
-	if in.Existing || in.ReplacesCAs {
-		// Kubelets must not be newer than the kube-apiserver, and once they no longer trust an old CA, they refuse a kube-apiserver with its
-		// certificate.
-		agents.After = append(agents.After, "kube-apiserver-ready")
-		worker.After = append(worker.After, "kube-apiserver-ready")
-	}
+		"operating-system-configs", "infrastructure", "kube-apiserver-ready")
 	var tasks []flow.Task
 	tunnelTimeout, tunnel := stage.PodsTimeout, []func(*resourcesv1alpha1.ManagedResource) error{managedresource.Applied, managedresource.Healthy}
 	if in.ReplacesCAs {
@@ -94,7 +87,7 @@ func Tasks(in Inputs) []flow.Task {
 		flow.Do("vpn-seed-server", "Deploying vpn-seed-server", DeployTunnelServer(in, in.Replicas), "credentials"),
 		flow.Await(stage.ExtensionTimeout, "operating-system-configs", "Waiting until OperatingSystemConfigs are ready", func(ctx context.Context) error {
 			return in.reconcileSystemConfigs(ctx, pools)
-		}, "credentials", "cluster").IfPresent(in.IfPresent...),
+		}, "credentials", "cluster").IfPresent(stage.BeforeExtensions...).IfPresent(in.IfPresent...),
 		agents,
 		worker,
 		flow.Do("system-components", "Deploying system components", in.deploySystemComponents, "infrastructure"),

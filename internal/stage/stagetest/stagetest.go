@@ -90,6 +90,7 @@ func Scheme(t *testing.T) *runtime.Scheme {
 	}
 	// The fake of an API server would add these when they are first listed, while tasks that run meanwhile read the scheme.
 	for group, kinds := range map[string][]string{
+		"autoscaling.k8s.io/v1":                 {"VerticalPodAutoscaler"},
 		"snapshot.storage.k8s.io/v1":            {"VolumeSnapshot", "VolumeSnapshotContent"},
 		"groupsnapshot.storage.k8s.io/v1":       {"VolumeGroupSnapshot", "VolumeGroupSnapshotContent"},
 		"groupsnapshot.storage.k8s.io/v1beta2":  {"VolumeGroupSnapshot", "VolumeGroupSnapshotContent"},

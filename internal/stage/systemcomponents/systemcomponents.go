@@ -122,6 +122,7 @@ func Tasks(in *Inputs) []flow.Task {
 		flow.Do("crds-druid", "Deploying CRDs for etcd-druid", in.deployCRDs(crds.Druid)),
 		flow.Do("crds-machine", "Deploying CRDs for machine-controller-manager", in.deployCRDs(crds.Machine)),
 		flow.Do("crds-gateway", "Deploying CRDs of the Gateway API", in.deployCRDs(crds.Gateway)),
+		flow.Do("crds-foreign", "Deploying CRDs of other projects that extensions create objects of", in.deployForeignCRDs),
 		flow.Do("gateway", "Deploying the gateway", in.deployGateway, "crds-gateway", "priority-classes").IfPresent("crds-vpa"),
 		flow.Do("etcd-druid", "Deploying etcd-druid", in.deployEtcdDruid, "namespace", "crds-druid", "priority-classes").IfPresent("crds-vpa"),
 		flow.Await(waitTimeout, "etcd-druid-ready", "Waiting until etcd-druid is ready", in.awaitEtcdDruid, "etcd-druid"),

@@ -18,10 +18,7 @@ import (
 
 func TestFlows(t *testing.T) {
 	for name, change := range map[string]func(*observed.State){
-		"running": func(*observed.State) {},
-		"with-nodes": func(o *observed.State) {
-			o.Shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile}
-		},
+		"running":    func(*observed.State) {},
 		"workerless": func(o *observed.State) { o.Shoot.Spec.Provider.Workers, o.Extensions = nil, nil },
 		"rotating": func(o *observed.State) {
 			o.Shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{

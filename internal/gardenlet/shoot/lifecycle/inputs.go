@@ -158,9 +158,10 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 			Requested:    requested(constants.ShootTaskDeployInfrastructure),
 		}
 		s.nodes = nodes.Inputs{
-			Run: run, IfPresent: afterNetworks, OperatingSystemConfigs: early.OperatingSystemConfigs, Worker: source.Worker, TunnelServer: source.TunnelServer,
+			Run: run, IfPresent: append([]string{infrastructureTask, infrastructure.ControlPlaneTask}, extension.IDsBeforeWorker(o.Extensions)...),
+			OperatingSystemConfigs: early.OperatingSystemConfigs, Worker: source.Worker, TunnelServer: source.TunnelServer,
 			TunnelAgent: source.TunnelAgent, APIServerProxy: source.APIServerProxy, CoreDNS: source.CoreDNS, MetricsServer: source.MetricsServer,
-			Replicas: o.Replicas(), Existing: o.HasNodes(), ReplacesCAs: o.ReplacesCAs(),
+			Replicas: o.Replicas(), ReplacesCAs: o.ReplacesCAs(),
 			Hibernates: k == kindHibernating,
 		}
 		if kubeproxy.Enabled(shoot) {

@@ -192,7 +192,7 @@ func (s Source) Autoscalers(objects []client.Object) []client.Object {
 	if !Autoscaled(s.Garden) {
 		return nil
 	}
-	return workload.Autoscalers(objects, func(deployment string) workload.Autoscaling {
+	return workload.ControlPlaneAutoscalers(objects, func(deployment string) workload.Autoscaling {
 		if deployment == of.Name(kubeapiserver.Name) {
 			return s.inMaintenanceWindow()
 		}

@@ -1,0 +1,356 @@
+package lifecycle
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
+	"gardener.cloud/gardener/internal/component/workload"
+	"gardener.cloud/gardener/internal/shoot/observed"
+	"gardener.cloud/gardener/internal/stage/usercredential"
+)
+
+// constant is a value by which unmodified extensions find, change or mount what a control plane has.
+type constant struct {
+	// object is the kind and name, a regular expression.
+	object string
+	// path leads to the value, separated by spaces: fields, positions in lists, [field=value] for the element of a list with that field, [prefix]
+	// for the element of a list of texts that begins with it, and # for how many there are.
+	path string
+	want string
+	// absent is why there is no such value here. It must be so: a value that appears needs no reason any more.
+	absent string
+}
+
+// Labels and annotations of objects are in TestLabelsThatToolsLookFor.
+var reliedOn = slices.Concat(
+	// Webhooks change flags in the command, by their prefix, and those of the kube-apiserver in the arguments.
+	process("kube-apiserver", "apiserver", "gardener-system-500"),
+	process("kube-controller-manager", "controller-manager", "gardener-system-300"),
+	process("kube-scheduler", "scheduler", "gardener-system-300"),
+	process("machine-controller-manager", "machine-controller-manager", "gardener-system-300"),
+	[]constant{
+		{object: "Deployment/kube-apiserver", path: container("kube-apiserver", "command #"), want: "1"},
+		{object: "Deployment/kube-apiserver", path: container("kube-apiserver", "args [--etcd-servers=]"), want: "--etcd-servers=https://etcd-main-client:2379"},
+		{object: "Deployment/kube-controller-manager", path: container("kube-controller-manager", "args"), want: ""},
+		{object: "Deployment/kube-controller-manager", path: container("kube-controller-manager", "command [--cluster-name=]"), want: "--cluster-name=shoot--dev--crazy-botany"},
+		{object: "Deployment/kube-scheduler", path: container("kube-scheduler", "args"), want: ""},
+		{object: "Deployment/kube-scheduler", path: container("kube-scheduler", "command [--config=]"), want: "--config=/var/lib/kube-scheduler-config/config.yaml"},
+		{object: "Deployment/machine-controller-manager", path: container("machine-controller-manager", "args"), want: ""},
+		{object: "Deployment/machine-controller-manager", path: container("machine-controller-manager", "command [--namespace=]"), want: "--namespace=shoot--dev--crazy-botany"},
+		{object: "Deployment/vpn-seed-server", path: container("vpn-seed-server", "name"), want: "vpn-seed-server"},
+		{object: "Deployment/vpn-seed-server", path: container("envoy-proxy", "name"), absent: "the tunnel server is its own HTTP proxy"},
+		{object: "Deployment/vpn-seed-server", path: "spec template spec priorityClassName", want: "gardener-system-300"},
+		{object: "Deployment/cluster-autoscaler", path: "metadata name", absent: "there is no cluster-autoscaler yet"},
+	},
+
+	volume("kube-apiserver", "ca-client", "/srv/kubernetes/ca-client"),
+	volume("kube-apiserver", "ca-front-proxy", "/srv/kubernetes/ca-front-proxy"),
+	volume("kube-apiserver", "ca-kubelet", "/srv/kubernetes/ca-kubelet"),
+	volume("kube-apiserver", "ca-vpn", "/srv/kubernetes/ca-vpn"),
+	volume("kube-apiserver", "ca-etcd", "/srv/kubernetes/ca-etcd"),
+	volume("kube-apiserver", "etcd-client", "/srv/kubernetes/etcd-client"),
+	volume("kube-apiserver", "server", "/srv/kubernetes/server"),
+	volume("kube-apiserver", "service-account-key", "/srv/kubernetes/service-account-key"),
+	volume("kube-apiserver", "service-account-key-bundle", "/srv/kubernetes/service-account-key-bundle"),
+	volume("kube-apiserver", "kube-aggregator", "/srv/kubernetes/kube-aggregator"),
+	volume("kube-apiserver", "kubelet-client", "/srv/kubernetes/kubelet-client"),
+	volume("kube-apiserver", "http-proxy", "/srv/kubernetes/http-proxy"),
+	volume("kube-apiserver", "egress-selection-config", "*"),
+	volume("kube-apiserver", "authorization-config", "*"),
+	volume("kube-apiserver", "authorization-kubeconfigs", "*"),
+	volume("kube-apiserver", "authentication-config", "*"),
+	noVolume("kube-apiserver", "ca", "nothing in the pods reads the CA of the cluster"),
+	noVolume("kube-apiserver", "static-token", "the probes of the kube-apiserver are anonymous, so that there is no static token"),
+	noVolume("kube-apiserver", "tls-sni-0", "shoots have one server certificate; those of gardens are in internal/component/kubeapiserver"),
+	volume("kube-controller-manager", "ca", "/srv/kubernetes/ca"),
+	volume("kube-controller-manager", "ca-client", "/srv/kubernetes/ca-client"),
+	volume("kube-controller-manager", "ca-kubelet", "/srv/kubernetes/ca-kubelet"),
+	volume("kube-controller-manager", "service-account-key", "/srv/kubernetes/service-account-key"),
+	volume("kube-controller-manager", "server", "/var/lib/kube-controller-manager-server"),
+	volume("kube-controller-manager", "kubeconfig", "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig"),
+	volume("kube-scheduler", "client-ca", "/var/lib/kube-scheduler-client-ca"),
+	volume("kube-scheduler", "kube-scheduler-server", "/var/lib/kube-scheduler-server"),
+	volume("kube-scheduler", "kube-scheduler-config", "/var/lib/kube-scheduler-config"),
+	volume("kube-scheduler", "kubeconfig", "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig"),
+	volume("machine-controller-manager", "kubeconfig", "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig"),
+
+	may("kube-apiserver",
+		"networking.gardener.cloud/to-dns", "networking.gardener.cloud/to-public-networks", "networking.gardener.cloud/to-private-networks",
+		"networking.resources.gardener.cloud/to-etcd-main-client-tcp-2379", "networking.resources.gardener.cloud/to-etcd-events-client-tcp-2379",
+		"networking.resources.gardener.cloud/to-all-webhook-targets", "networking.resources.gardener.cloud/to-extensions-all-webhook-targets"),
+	may("kube-controller-manager", "networking.gardener.cloud/to-dns", "networking.resources.gardener.cloud/to-kube-apiserver-tcp-443"),
+	may("kube-scheduler", "networking.gardener.cloud/to-dns", "networking.resources.gardener.cloud/to-kube-apiserver-tcp-443"),
+	may("machine-controller-manager",
+		"networking.gardener.cloud/to-dns", "networking.gardener.cloud/to-runtime-apiserver", "networking.gardener.cloud/to-public-networks",
+		"networking.gardener.cloud/to-private-networks", "networking.resources.gardener.cloud/to-kube-apiserver-tcp-443"),
+	may("vpn-seed-server", "networking.gardener.cloud/to-dns", "networking.resources.gardener.cloud/to-kube-apiserver-tcp-443"),
+	[]constant{
+		{
+			object: "Deployment/vpn-seed-server", path: "spec template metadata labels networking.gardener.cloud/to-private-networks",
+			absent: "agents connect to the tunnel server, which connects to nothing but the kube-apiserver",
+		},
+		{
+			object: "Deployment/kube-apiserver", path: "spec template metadata labels networking.gardener.cloud/to-runtime-apiserver",
+			absent: "only a VPN of several servers in the pods of the kube-apiserver needs it, and the tunnel is no VPN",
+		},
+		{
+			object: "Deployment/kube-apiserver", path: "spec template metadata labels networking.resources.gardener.cloud/to-vpn-seed-server-0-tcp-1194",
+			absent: "the tunnel server is one Deployment, also with several pods",
+		},
+		{object: "Deployment/machine-controller-manager", path: "metadata labels high-availability-config.resources.gardener.cloud/type", want: "controller"},
+	},
+
+	// Webhooks add a container to machine-controller-manager, and its policy to the VerticalPodAutoscaler. What they add must not be scaled by accident.
+	autoscaled("kube-apiserver"), autoscaled("kube-controller-manager"), autoscaled("kube-scheduler"), autoscaled("machine-controller-manager"),
+	[]constant{{
+		object: "VerticalPodAutoscaler/machine-controller-manager-vpa", path: "metadata labels provider.extensions.gardener.cloud/mutated-by-controlplane-webhook", want: "true",
+	}},
+
+	[]constant{
+		{object: "OperatingSystemConfig/.+-init", path: "spec purpose", want: "provision"},
+		{object: "OperatingSystemConfig/.+-original", path: "spec purpose", want: "reconcile"},
+		{object: "OperatingSystemConfig/.+-init", path: "spec type", want: "local"},
+		{object: "OperatingSystemConfig/.+-init", path: "spec units [name=gardener-node-init.service] name", want: "gardener-node-init.service"},
+		{object: "OperatingSystemConfig/.+-original", path: "spec criConfig name", want: "containerd"},
+		{object: "OperatingSystemConfig/.+-original", path: "spec criConfig containerd sandboxImage", want: "*"},
+		{object: "OperatingSystemConfig/.+-original", path: "spec criConfig cgroupDriver", want: "systemd"},
+	},
+	unit("kubelet.service", ""), unit("containerd.service", ""), unit("updatecacerts.service", ""), unit("gardener-node-agent.service", ""),
+	unit("sshd-ensurer.service", ""), unit("gardener-user.service", ""),
+	unit("var-lib-kubelet.mount", "gardener-node-agent mounts the volume before it starts the kubelet"),
+	unit("valitail.service", "there is no logging"), unit("opentelemetry-collector.service", "there is no logging"),
+	unit("containerd-logrotate.service", "kubelets rotate the logs of containers"), unit("containerd-logrotate.timer", "kubelets rotate the logs of containers"),
+	file("/var/lib/kubelet/config/kubelet", ""), file("/var/lib/kubelet/ca.crt", ""), file("/opt/bin/kubelet", ""),
+	file("/var/lib/kubelet/kubeconfig-bootstrap", "gardener-node-agent writes it, with the bootstrap token of the machine"),
+	file("/etc/sysctl.d/99-k8s-general.conf", ""),
+	file("/var/lib/ca-certificates-local/ROOTcerts.crt", ""), file("/etc/pki/trust/anchors/ROOTcerts.pem", ""),
+	file("/var/lib/ssl/update-local-ca-certificates.sh", ""),
+	file("/var/lib/gardener-node-agent/config.yaml", ""), file("/var/lib/gardener-node-agent/cluster-ca.crt", ""),
+
+	[]constant{
+		{object: "Secret/gardener", path: "data kubeconfig", want: "*"},
+		{object: "Secret/gardener-internal", path: "data kubeconfig", want: "*"},
+		{
+			object: "ManagedResource/shoot-core-gardeneraccess", path: "metadata name",
+			absent: "the gardenlet writes the binding itself, as gardener-resource-manager can apply nothing before there are permissions",
+		},
+		{object: "Cluster/shoot--dev--crazy-botany", path: "metadata annotations generic-token-kubeconfig.secret.gardener.cloud/name", want: "*"},
+		{object: "Secret/shoot-access-kube-scheduler", path: "metadata labels resources.gardener.cloud/class", want: "shoot"},
+	},
+)
+
+func process(name, role, priority string) []constant {
+	object := "Deployment/" + name
+	return []constant{
+		{object: object, path: container(name, "name"), want: name},
+		{object: object, path: "metadata labels provider.extensions.gardener.cloud/mutated-by-controlplane-webhook", want: "true"},
+		{object: object, path: "metadata labels app", want: "kubernetes"},
+		{object: object, path: "metadata labels role", want: role},
+		{object: object, path: "metadata labels gardener.cloud/role", want: "controlplane"},
+		{object: object, path: "spec template metadata labels app", want: "kubernetes"},
+		{object: object, path: "spec template metadata labels role", want: role},
+		{object: object, path: "spec template metadata labels gardener.cloud/role", want: "controlplane"},
+		{object: object, path: "spec template spec priorityClassName", want: priority},
+		{
+			object: object, path: "spec template metadata labels maintenance.gardener.cloud/restart",
+			absent: "a restart rolls these Deployments out, so that one pod is always there: the label is for pods that the gardenlet deletes",
+		},
+	}
+}
+
+func container(name, path string) string {
+	return "spec template spec containers [name=" + name + "] " + path
+}
+
+func volume(deployment, name, at string) []constant {
+	return []constant{
+		{object: "Deployment/" + deployment, path: "spec template spec volumes [name=" + name + "] name", want: name},
+		{object: "Deployment/" + deployment, path: container(deployment, "volumeMounts [name="+name+"] mountPath"), want: at},
+	}
+}
+
+func noVolume(deployment, name, why string) []constant {
+	return []constant{{object: "Deployment/" + deployment, path: "spec template spec volumes [name=" + name + "] name", absent: why}}
+}
+
+func may(deployment string, labels ...string) []constant {
+	var out []constant
+	for _, label := range labels {
+		out = append(out, constant{object: "Deployment/" + deployment, path: "spec template metadata labels " + label, want: "allowed"})
+	}
+	return out
+}
+
+func autoscaled(deployment string) []constant {
+	object := "VerticalPodAutoscaler/" + deployment + "-vpa"
+	return []constant{
+		{object: object, path: "spec targetRef name", want: deployment},
+		{object: object, path: "spec resourcePolicy containerPolicies [containerName=" + deployment + "] controlledValues", want: "RequestsOnly"},
+		{object: object, path: "spec resourcePolicy containerPolicies [containerName=*] mode", want: "Off"},
+	}
+}
+
+func unit(name, absent string) []constant {
+	c := constant{object: "OperatingSystemConfig/.+-original", path: "spec units [name=" + name + "] name", want: name, absent: absent}
+	return []constant{c}
+}
+
+func file(path, absent string) []constant {
+	return []constant{{object: "OperatingSystemConfig/.+-original", path: "spec files [path=" + path + "] path", want: path, absent: absent}}
+}
+
+// Extensions of the original find and change objects by names and values, see nodes-and-autoscaling.md section 5 of the compatibility facts. Each
+// is a row.
+func TestConstantsThatExtensionsRelyOn(t *testing.T) {
+	logf.SetLogger(logr.Discard())
+	const namespace = "shoot--dev--crazy-botany"
+	l, o := newLandscape(t), complete(func(o *observed.State) {
+		workers(o)
+		o.Shoot.Spec.Provider.WorkersSettings.SSHAccess.Enabled = true
+		o.Shoot.Spec.Provider.Workers[0].CABundle = new("CA bundle")
+		o.Shoot.Spec.Maintenance = &corev1beta1.Maintenance{TimeWindow: &corev1beta1.MaintenanceTimeWindow{Begin: "220000+0000", End: "230000+0000"}}
+		o.Seed.Spec.Settings = &corev1beta1.SeedSettings{VerticalPodAutoscaler: &corev1beta1.SeedSettingVerticalPodAutoscaler{Enabled: true}}
+		o.CloudProvider = &usercredential.Credential{Kind: usercredential.Secret}
+	})
+	l.run(t, (*reconciler).reconcileFlow, o, -1)
+
+	objects := map[string]map[string]any{}
+	add := func(object runtime.Object, kind string) error {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err == nil {
+			objects[kind+"/"+object.(client.Object).GetName()] = content
+		}
+		return err
+	}
+	autoscalers := &unstructured.UnstructuredList{}
+	autoscalers.SetGroupVersionKind(workload.AutoscalerKind)
+	for kind, list := range map[string]client.ObjectList{
+		"Deployment": &appsv1.DeploymentList{}, "Secret": &corev1.SecretList{}, "OperatingSystemConfig": &extensionsv1alpha1.OperatingSystemConfigList{},
+		"ManagedResource": &resourcesv1alpha1.ManagedResourceList{}, "Cluster": &extensionsv1alpha1.ClusterList{}, "VerticalPodAutoscaler": autoscalers,
+	} {
+		if err := l.seed.List(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+		if err := meta.EachListItem(list, func(object runtime.Object) error { return add(object, kind) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The extension of the infrastructure deploys it.
+	rendered, err := machinecontrollermanager.Objects(machinecontrollermanager.Values{Namespace: namespace, Replicas: 1, Provider: "local"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range append(rendered, workload.ControlPlaneAutoscalers(rendered, func(string) workload.Autoscaling { return workload.Autoscaling{} })...) {
+		kind := object.GetObjectKind().GroupVersionKind().Kind
+		if _, ok := object.(*appsv1.Deployment); ok {
+			kind = "Deployment"
+		}
+		if err := add(object, kind); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	for _, c := range reliedOn {
+		t.Run(c.object+" "+c.path, func(t *testing.T) {
+			name, found := regexp.MustCompile("^"+c.object+"$"), 0
+			for key, object := range objects {
+				if !name.MatchString(key) {
+					continue
+				}
+				found++
+				got := at(object, strings.Fields(c.path))
+				switch {
+				case c.absent != "" && got != "":
+					t.Errorf("it is there, although %s: %q", c.absent, got)
+				case c.absent == "" && got != c.want && (c.want != "*" || got == ""):
+					t.Errorf("%q, want %q", got, c.want)
+				}
+			}
+			if found == 0 && c.absent == "" {
+				t.Error("there is no such object")
+			}
+		})
+	}
+
+	// A flag that is in a list twice cannot be replaced, and one that is not --name=value is not found.
+	flag := regexp.MustCompile(`^(--[a-z0-9-]+)=`)
+	for deployment, list := range map[string]string{
+		"kube-apiserver": "args", "kube-controller-manager": "command", "kube-scheduler": "command", "machine-controller-manager": "command",
+	} {
+		var content any = objects["Deployment/"+deployment]
+		for _, segment := range strings.Fields(container(deployment, list)) {
+			content = step(content, segment)
+		}
+		entries, _ := content.([]any)
+		seen := map[string]bool{}
+		for i, entry := range entries {
+			match := flag.FindStringSubmatch(fmt.Sprint(entry))
+			if match == nil {
+				if list == "command" && (i == 0 || deployment == "machine-controller-manager" && i == 1) {
+					continue // the binary, and the process of the binary
+				}
+				t.Errorf("%s: %q is not --name=value", deployment, entry)
+				continue
+			}
+			if seen[match[1]] && match[1] != "--service-account-issuer" {
+				t.Errorf("%s: %s is there twice", deployment, match[1])
+			}
+			seen[match[1]] = true
+		}
+		if len(seen) < 4 {
+			t.Errorf("%s: %d flags in %s", deployment, len(seen), list)
+		}
+	}
+}
+
+// at returns the value that a path of a constant leads to, as text.
+func at(object any, path []string) string {
+	for _, segment := range path {
+		object = step(object, segment)
+	}
+	if object == nil {
+		return ""
+	}
+	return fmt.Sprint(object)
+}
+
+func step(object any, segment string) any {
+	switch v := object.(type) {
+	case map[string]any:
+		return v[segment]
+	case []any:
+		if segment == "#" {
+			return len(v)
+		}
+		if i, err := strconv.Atoi(segment); err == nil && i < len(v) {
+			return v[i]
+		}
+		selector := strings.TrimSuffix(strings.TrimPrefix(segment, "["), "]")
+		for _, element := range v {
+			field, value, _ := strings.Cut(selector, "=")
+			if text, ok := element.(string); ok && strings.HasPrefix(text, selector) {
+				return text
+			} else if m, ok := element.(map[string]any); ok && fmt.Sprint(m[field]) == value {
+				return m
+			}
+		}
+	}
+	return nil
+}
