@@ -78,8 +78,6 @@ func TestVirtualGarden(t *testing.T) {
 			t.Errorf("its namespace: %v", err)
 		}
 	})
-	l.keepArtifacts(t) // for failures until now, as they are removed with the landscape
-	l.run(t, "down", "--yes")
 }
 
 func readGarden(t *testing.T, runtime cluster) *operatorv1alpha1.Garden {
