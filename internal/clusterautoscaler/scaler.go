@@ -207,10 +207,10 @@ func (s *Scaler) Scan(ctx context.Context) error {
 		errs = append(errs, s.writeStatus(ctx, st, false))
 		return errors.Join(errs...)
 	}
-	grown, cluster, destinations, err := s.up(ctx, st)
+	after, err := s.up(ctx, st)
 	errs = append(errs, err)
 	if err == nil && s.options.scaleDown {
-		errs = append(errs, s.down(ctx, st, cluster, destinations, grown))
+		errs = append(errs, s.down(ctx, st, after))
 	}
 	s.drains.Store(int32(len(s.draining))) //nolint:gosec // as many as flags allow
 	errs = append(errs, s.writeStatus(ctx, st, true))
@@ -288,8 +288,19 @@ func (s *Scaler) fail(g *groupState, kind, message string, now time.Time) {
 	s.backoff.Fail(g.Name, message, now)
 }
 
-// up lets groups grow. It returns whether one did, and the cluster with the pods that will be scheduled.
-func (s *Scaler) up(ctx context.Context, st *state) (bool, plan.Simulation, []string, error) {
+// outcome is what the cluster is like after groups have grown.
+type outcome struct {
+	// grown is whether one has.
+	grown bool
+	// cluster has the pods that will be scheduled to existing nodes, which waiting lists by node.
+	cluster plan.Simulation
+	waiting map[string][]*corev1.Pod
+	// nodes are the names of nodes that pods are scheduled to.
+	nodes []string
+}
+
+// up lets groups grow.
+func (s *Scaler) up(ctx context.Context, st *state) (outcome, error) {
 	log := logf.FromContext(ctx)
 	var occupied []plan.Occupied
 	var names []string
@@ -313,14 +324,14 @@ func (s *Scaler) up(ctx context.Context, st *state) (bool, plan.Simulation, []st
 	if len(st.pending) > 0 && slices.Contains(s.options.Expanders, plan.Priority) {
 		priorities, err := s.priorities(ctx)
 		if err != nil {
-			return false, nil, nil, err
+			return outcome{}, err
 		}
 		in.Expander.Priorities = priorities
 	}
 	s.metrics.activity("scaleUp", st.now)
 	result, err := plan.Up(ctx, in)
 	if err != nil {
-		return false, nil, nil, fmt.Errorf("decide which groups grow: %w", err)
+		return outcome{}, fmt.Errorf("decide which groups grow: %w", err)
 	}
 	texts := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(result.Increases)) {
@@ -328,7 +339,7 @@ func (s *Scaler) up(ctx context.Context, st *state) (bool, plan.Simulation, []st
 		log.Info("Adding nodes", "group", name, "nodes", result.Increases[name])
 		from, to, err := s.increase(ctx, g, result.Increases[name])
 		if err != nil {
-			return false, nil, nil, err
+			return outcome{}, err
 		}
 		texts[name] = fmt.Sprintf("%s %d->%d (max: %d)", name, from, to, g.Max)
 		g.Target, g.Upcoming = to, g.Upcoming+to-from
@@ -336,7 +347,7 @@ func (s *Scaler) up(ctx context.Context, st *state) (bool, plan.Simulation, []st
 		s.metrics.ups.Add(float64(to - from))
 	}
 	s.report(st, result, texts)
-	return len(result.Increases) > 0, in.Cluster, names, nil
+	return outcome{grown: len(result.Increases) > 0, cluster: in.Cluster, waiting: result.Waiting, nodes: names}, nil
 }
 
 // report records what happens for pods that are pending, once.
@@ -366,7 +377,7 @@ func (s *Scaler) report(st *state, result plan.UpPlan, texts map[string]string) 
 		reported[uid] = text
 	}
 	s.reported = reported
-	s.metrics.pending.WithLabelValues("unschedulable").Set(float64(len(st.pending) - len(result.Waiting)))
+	s.metrics.pending.WithLabelValues("unschedulable").Set(float64(len(result.Triggered) + len(result.Refused)))
 }
 
 // priorities reads the priorities of groups.
@@ -388,7 +399,7 @@ func (s *Scaler) priorities(ctx context.Context) (plan.Priorities, error) {
 }
 
 // down drains nodes that are not needed, and removes those that are empty.
-func (s *Scaler) down(ctx context.Context, st *state, cluster plan.Simulation, destinations []string, grown bool) error {
+func (s *Scaler) down(ctx context.Context, st *state, after outcome) error {
 	if err := s.continueDrains(ctx, st); err != nil {
 		return err
 	}
@@ -398,9 +409,9 @@ func (s *Scaler) down(ctx context.Context, st *state, cluster plan.Simulation, d
 		return fmt.Errorf("list PodDisruptionBudgets: %w", err)
 	}
 	in := plan.DownInput{
-		Cluster: cluster, Budgets: budgets, Replicas: s.replicasOf(st), Since: s.since, Rules: s.options.rules, Now: st.now, RemovingDrained: len(s.draining),
+		Cluster: after.cluster, Waiting: after.waiting, Budgets: budgets, Replicas: s.replicasOf(st), Since: s.since, Rules: s.options.rules, Now: st.now, RemovingDrained: len(s.draining),
 	}
-	for _, name := range destinations {
+	for _, name := range after.nodes {
 		node := st.nodes[name].Node
 		if !node.Spec.Unschedulable {
 			in.Destinations = append(in.Destinations, name)
@@ -433,7 +444,7 @@ func (s *Scaler) down(ctx context.Context, st *state, cluster plan.Simulation, d
 	for name, reason := range result.Kept {
 		logf.FromContext(ctx).V(4).Info("Keeping node", "node", name, "reason", reason)
 	}
-	cooldown := grown || s.coolsDown(st.now)
+	cooldown := after.grown || s.coolsDown(st.now)
 	s.metrics.down(result, cooldown)
 	if cooldown {
 		return nil

@@ -62,6 +62,8 @@ type DownInput struct {
 	Cluster Simulation
 	// Destinations are the names of nodes that pods may be moved to.
 	Destinations []string
+	// Waiting are pods that are about to be scheduled, by the node that they are placed on.
+	Waiting map[string][]*corev1.Pod
 	// Budgets are the PodDisruptionBudgets.
 	Budgets []*policyv1.PodDisruptionBudget
 	// Replicas returns how many replicas the controller of a pod has; false if that is not known.
@@ -109,6 +111,7 @@ func Down(ctx context.Context, in DownInput) (DownPlan, error) {
 	}
 	in.sort(idle)
 	destinations, cluster := slices.Clone(in.Destinations), in.Cluster
+	moved := map[string][]*corev1.Pod{} // by the node that they are moved to
 	budgets := remaining(in.Budgets)
 	for _, r := range idle {
 		name := r.Node.Name
@@ -119,7 +122,8 @@ func Down(ctx context.Context, in DownInput) (DownPlan, error) {
 		trial := cluster.Fork()
 		trial.Remove(name)
 		to := slices.DeleteFunc(slices.Clone(destinations), func(n string) bool { return n == name })
-		kept, err := move(ctx, trial, r.Move, to)
+		// What is moved to it goes on to another one.
+		placed, kept, err := move(ctx, trial, slices.Concat(r.Move, moved[name]), to)
 		if err != nil {
 			return out, err
 		}
@@ -128,6 +132,10 @@ func Down(ctx context.Context, in DownInput) (DownPlan, error) {
 			continue
 		}
 		cluster, destinations = trial, to
+		delete(moved, name)
+		for pod, node := range placed {
+			moved[node] = append(moved[node], pod)
+		}
 		spare[r.Group.Name]--
 		since, ok := in.Since[name]
 		if !ok {
@@ -141,21 +149,23 @@ func Down(ctx context.Context, in DownInput) (DownPlan, error) {
 	return out, nil
 }
 
-// move puts pods on other nodes. It returns why they cannot be moved, empty if they can.
-func move(ctx context.Context, cluster Simulation, pods []*corev1.Pod, to []string) (string, error) {
+// move puts pods on other nodes. It returns which pod is on which then, or why they cannot be moved.
+func move(ctx context.Context, cluster Simulation, pods []*corev1.Pod, to []string) (placed map[*corev1.Pod]string, kept string, err error) {
+	placed = map[*corev1.Pod]string{}
 	for _, pod := range pods {
-		moved := pod.DeepCopy()
-		moved.Spec.NodeName = ""
-		_, err := cluster.Place(ctx, moved, to)
+		free := pod.DeepCopy()
+		free.Spec.NodeName = ""
+		node, err := cluster.Place(ctx, free, to)
 		var notFit *NotFit
 		if errors.As(err, &notFit) {
-			return fmt.Sprintf("pod %s/%s fits on no other node", pod.Namespace, pod.Name), nil
+			return nil, fmt.Sprintf("pod %s/%s fits on no other node", pod.Namespace, pod.Name), nil
 		}
 		if err != nil {
-			return "", fmt.Errorf("move pod %s/%s: %w", pod.Namespace, pod.Name, err)
+			return nil, "", fmt.Errorf("move pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}
+		placed[pod] = node
 	}
-	return "", nil
+	return placed, "", nil
 }
 
 // sort sorts nodes by the order in which they are considered: those that are not needed for longest come first, so that always the same are chosen.
@@ -211,6 +221,8 @@ func (in DownInput) removable(c Candidate) ([]*corev1.Pod, string) {
 		return nil, "the machines of its group are being replaced"
 	case c.Node.Annotations[ScaleDownDisabled] == "true":
 		return nil, "it has the annotation " + ScaleDownDisabled
+	case len(in.Waiting[c.Node.Name]) > 0:
+		return nil, "pods are about to be scheduled to it"
 	}
 	threshold := c.Group.Options.UtilizationThreshold
 	if hasGPU(c.Node) {

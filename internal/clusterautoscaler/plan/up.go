@@ -52,8 +52,8 @@ type UpPlan struct {
 	Triggered map[*corev1.Pod][]string
 	// Refused are the pods that no further node would help, with the reason.
 	Refused map[*corev1.Pod]string
-	// Waiting are the pods that fit on nodes which exist or are requested already.
-	Waiting []*corev1.Pod
+	// Waiting are the pods that fit on nodes which exist or are requested already, by node.
+	Waiting map[string][]*corev1.Pod
 	// Upcoming are the names of requested nodes in the simulation.
 	Upcoming []string
 }
@@ -75,7 +75,7 @@ type Option struct {
 
 // Up decides which groups grow, so that pods can be scheduled.
 func Up(ctx context.Context, in UpInput) (UpPlan, error) {
-	out := UpPlan{Increases: map[string]int{}, Triggered: map[*corev1.Pod][]string{}, Refused: map[*corev1.Pod]string{}}
+	out := UpPlan{Increases: map[string]int{}, Triggered: map[*corev1.Pod][]string{}, Refused: map[*corev1.Pod]string{}, Waiting: map[string][]*corev1.Pod{}}
 	end := in.Clock.Now().Add(in.Timeout)
 	for _, g := range in.Groups {
 		for i := 0; i < g.Upcoming && g.Template.Node != nil; i++ {
@@ -130,7 +130,7 @@ func (in UpInput) place(ctx context.Context, out *UpPlan, keys map[*corev1.Pod]s
 			pending = append(pending, pod)
 			continue
 		}
-		_, err := in.Cluster.Place(ctx, pod, names)
+		node, err := in.Cluster.Place(ctx, pod, names)
 		var notFit *NotFit
 		switch {
 		case errors.As(err, &notFit):
@@ -139,7 +139,7 @@ func (in UpInput) place(ctx context.Context, out *UpPlan, keys map[*corev1.Pod]s
 		case err != nil:
 			return nil, fmt.Errorf("place pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		default:
-			out.Waiting = append(out.Waiting, pod)
+			out.Waiting[node] = append(out.Waiting[node], pod)
 		}
 	}
 	return pending, nil
