@@ -89,7 +89,8 @@ func (s *Scaler) observe(ctx context.Context) (*state, error) {
 		}
 	}
 	slices.SortFunc(out.pending, func(a, b *corev1.Pod) int {
-		return cmp.Or(cmp.Compare(ptr.Deref(b.Spec.Priority, 0), ptr.Deref(a.Spec.Priority, 0)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
+		return cmp.Or(cmp.Compare(ptr.Deref(b.Spec.Priority, 0), ptr.Deref(a.Spec.Priority, 0)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+			cmp.Compare(a.UID, b.UID))
 	})
 	for _, node := range nodes {
 		out.nodes[node.Name] = plan.Occupied{Node: node, Pods: byNode[node.Name]}

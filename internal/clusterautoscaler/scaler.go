@@ -409,7 +409,8 @@ func (s *Scaler) down(ctx context.Context, st *state, after outcome) error {
 		return fmt.Errorf("list PodDisruptionBudgets: %w", err)
 	}
 	in := plan.DownInput{
-		Cluster: after.cluster, Waiting: after.waiting, Budgets: budgets, Replicas: s.replicasOf(st), Since: s.since, Rules: s.options.rules, Now: st.now, RemovingDrained: len(s.draining),
+		Cluster: after.cluster, Waiting: after.waiting, Budgets: budgets, Replicas: s.replicasOf(st), Since: s.since,
+		Rules: s.options.rules, Now: st.now, RemovingDrained: len(s.draining),
 	}
 	for _, name := range after.nodes {
 		node := st.nodes[name].Node

@@ -131,7 +131,8 @@ func (in inputs) addLocalModules(v variant) error {
 	if len(local) == 0 {
 		return nil
 	}
-	const format = `{{with .Module}}{{if .Replace}}{{$.ImportPath}} {{.Replace.Path}} {{$.Dir}}{{range $.GoFiles}} {{.}}{{end}}{{range $.EmbedFiles}} {{.}}{{end}}{{end}}{{end}}`
+	const format = `{{with .Module}}{{if .Replace}}{{$.ImportPath}} {{.Replace.Path}} {{$.Dir}}` +
+		`{{range $.GoFiles}} {{.}}{{end}}{{range $.EmbedFiles}} {{.}}{{end}}{{end}}{{end}}`
 	args := []string{"list", "-deps", "-mod=readonly", "-f", format}
 	if v.modFile() != filepath.Join(v.dir, "go.mod") {
 		args = append(args, "-modfile="+v.modFile())

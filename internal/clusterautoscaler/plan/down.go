@@ -277,7 +277,8 @@ func (in DownInput) blocks(pod *corev1.Pod) string {
 	if replicas, ok := in.Replicas(pod); ok && replicas < in.Rules.MinReplicas {
 		return fmt.Sprintf("has a controller with %d replicas only", replicas)
 	}
-	if in.Rules.KeepSystemPods && pod.Namespace == metav1.NamespaceSystem && !slices.ContainsFunc(in.Budgets, func(b *policyv1.PodDisruptionBudget) bool { return selects(b, pod) }) {
+	if in.Rules.KeepSystemPods && pod.Namespace == metav1.NamespaceSystem &&
+		!slices.ContainsFunc(in.Budgets, func(b *policyv1.PodDisruptionBudget) bool { return selects(b, pod) }) {
 		return "is in kube-system and has no PodDisruptionBudget"
 	}
 	if volume := localVolume(pod); in.Rules.KeepLocalStorage && volume != "" {

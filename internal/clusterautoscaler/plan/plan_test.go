@@ -273,8 +273,17 @@ func TestDown(t *testing.T) {
 			idle: []string{"n0", "n1", "n2"}, remove: []string{"n0", "n1", "n2"}, kept: map[string]string{"n3": "its group has its minimum size"},
 		},
 		"nodes that are drained count against the minimum": {group: func(g *Group) { g.Min, g.Draining = 2, 1 }, idle: []string{"n0"}},
-		"not for long enough":                              {since: map[string]time.Time{"n0": short, "n1": long}, idle: []string{"n0", "n1", "n2", "n3"}, remove: []string{"n1"}},
-		"an own time of the group":                         {group: func(g *Group) { g.Options.UnneededTime = time.Second }, since: map[string]time.Time{"n0": short}, idle: []string{"n0", "n1", "n2", "n3"}, remove: []string{"n0"}},
+		"not for long enough": {
+			since:  map[string]time.Time{"n0": short, "n1": long},
+			idle:   []string{"n0", "n1", "n2", "n3"},
+			remove: []string{"n1"},
+		},
+		"an own time of the group": {
+			group:  func(g *Group) { g.Options.UnneededTime = time.Second },
+			since:  map[string]time.Time{"n0": short},
+			idle:   []string{"n0", "n1", "n2", "n3"},
+			remove: []string{"n0"},
+		},
 		"two at a time": {
 			since: map[string]time.Time{"n0": long, "n1": long, "n2": long, "n3": long}, input: func(in *DownInput) { in.Rules.MaxEmpty = 2 },
 			idle: []string{"n0", "n1", "n2", "n3"}, remove: []string{"n0", "n1"},
@@ -283,7 +292,10 @@ func TestDown(t *testing.T) {
 			since: map[string]time.Time{"n0": long, "n1": long, "n2": long, "n3": long}, input: func(in *DownInput) { in.Rules.MaxTotal, in.RemovingEmpty = 4, 3 },
 			idle: []string{"n0", "n1", "n2", "n3"}, remove: []string{"n0"},
 		},
-		"while machines are replaced": {group: func(g *Group) { g.Rolling = true }, kept: map[string]string{"n0": "the machines of its group are being replaced"}},
+		"while machines are replaced": {
+			group: func(g *Group) { g.Rolling = true },
+			kept:  map[string]string{"n0": "the machines of its group are being replaced"},
+		},
 		"the annotation": {
 			change: func(c *Candidate) { c.Node.Annotations = map[string]string{ScaleDownDisabled: "true"} },
 			kept:   map[string]string{"n0": "it has the annotation " + ScaleDownDisabled},
@@ -292,8 +304,12 @@ func TestDown(t *testing.T) {
 			pods: map[string][]*corev1.Pod{"n0": podsOf(2, "1"), "n1": podsOf(3, "1"), "n2": podsOf(4, "1"), "n3": podsOf(4, "1")},
 			kept: map[string]string{"n0": "50 % of it are requested"},
 		},
-		"DaemonSets need no room elsewhere": {pods: map[string][]*corev1.Pod{"n0": podsOf(1, "1", daemon)}, group: func(g *Group) { g.Min = 0 }, idle: []string{"n0", "n1", "n2", "n3"}},
-		"DaemonSets use the node":           {pods: map[string][]*corev1.Pod{"n0": podsOf(1, "3", daemon)}, idle: []string{"n1", "n2", "n3"}},
+		"DaemonSets need no room elsewhere": {
+			pods:  map[string][]*corev1.Pod{"n0": podsOf(1, "1", daemon)},
+			group: func(g *Group) { g.Min = 0 },
+			idle:  []string{"n0", "n1", "n2", "n3"},
+		},
+		"DaemonSets use the node": {pods: map[string][]*corev1.Pod{"n0": podsOf(1, "3", daemon)}, idle: []string{"n1", "n2", "n3"}},
 		"DaemonSets are ignored": {
 			pods: map[string][]*corev1.Pod{"n0": podsOf(1, "3", daemon)}, input: func(in *DownInput) { in.Rules.IgnoreDaemonSets = true }, idle: []string{"n0", "n1", "n2", "n3"},
 		},
@@ -310,14 +326,48 @@ func TestDown(t *testing.T) {
 			pods:  map[string][]*corev1.Pod{"n0": podsOf(1, "1"), "n1": podsOf(1, "1"), "n2": podsOf(2, "1"), "n3": podsOf(2, "1")},
 			since: map[string]time.Time{"n0": long, "n1": long}, idle: []string{"n0", "n1"}, remove: []string{"n0"},
 		},
-		"safe-to-evict=false":   {pods: map[string][]*corev1.Pod{"n0": podsOf(1, "1", annotated(SafeToEvict, "false"))}, idle: []string{"n1", "n2", "n3"}, kept: map[string]string{"n0": "pod default/p00 has the annotation " + SafeToEvict + "=false"}},
-		"without a controller":  {pods: map[string][]*corev1.Pod{"n0": podsOf(1, "1", func(p *corev1.Pod) { p.OwnerReferences = nil })}, idle: []string{"n1", "n2", "n3"}, kept: map[string]string{"n0": "pod default/p00 has no controller that would create it again"}},
-		"safe without one":      {pods: map[string][]*corev1.Pod{"n0": podsOf(1, "1", func(p *corev1.Pod) { p.OwnerReferences = nil }, annotated(SafeToEvict, "true")), "n1": podsOf(2, "1")}, idle: []string{"n0", "n2", "n3"}},
-		"system pods":           {pods: map[string][]*corev1.Pod{"n0": podsOf(1, "1", system)}, input: func(in *DownInput) { in.Rules.KeepSystemPods = true }, idle: []string{"n1", "n2", "n3"}},
-		"local storage":         {pods: map[string][]*corev1.Pod{"n0": podsOf(1, "1", local)}, input: func(in *DownInput) { in.Rules.KeepLocalStorage = true }, idle: []string{"n1", "n2", "n3"}, kept: map[string]string{"n0": `pod default/p00 has local storage in volume "v"`}},
-		"local storage is safe": {pods: map[string][]*corev1.Pod{"n0": podsOf(1, "1", local, annotated(SafeToEvictLocalVolumes, "v")), "n1": podsOf(2, "1")}, input: func(in *DownInput) { in.Rules.KeepLocalStorage = true }, idle: []string{"n0", "n2", "n3"}},
-		"min replicas":          {pods: map[string][]*corev1.Pod{"n0": podsOf(1, "1")}, input: func(in *DownInput) { in.Rules.MinReplicas = 3 }, idle: []string{"n1", "n2", "n3"}, kept: map[string]string{"n0": "pod default/p00 has a controller with 2 replicas only"}},
-		"a budget forbids it":   {pods: map[string][]*corev1.Pod{"n0": podsOf(1, "1", labelled)}, input: func(in *DownInput) { in.Budgets = append(in.Budgets, budget(0)) }, idle: []string{"n1", "n2", "n3"}, kept: map[string]string{"n0": "a PodDisruptionBudget of its pods allows no disruption"}},
+		"safe-to-evict=false": {
+			pods: map[string][]*corev1.Pod{"n0": podsOf(1, "1", annotated(SafeToEvict, "false"))},
+			idle: []string{"n1", "n2", "n3"},
+			kept: map[string]string{"n0": "pod default/p00 has the annotation " + SafeToEvict + "=false"},
+		},
+		"without a controller": {
+			pods: map[string][]*corev1.Pod{"n0": podsOf(1, "1", func(p *corev1.Pod) { p.OwnerReferences = nil })},
+			idle: []string{"n1", "n2", "n3"},
+			kept: map[string]string{"n0": "pod default/p00 has no controller that would create it again"},
+		},
+		"safe without one": {
+			pods: map[string][]*corev1.Pod{"n0": podsOf(1, "1", func(p *corev1.Pod) { p.OwnerReferences = nil }, annotated(SafeToEvict, "true")), "n1": podsOf(2, "1")},
+			idle: []string{"n0", "n2", "n3"},
+		},
+		"system pods": {
+			pods:  map[string][]*corev1.Pod{"n0": podsOf(1, "1", system)},
+			input: func(in *DownInput) { in.Rules.KeepSystemPods = true },
+			idle:  []string{"n1", "n2", "n3"},
+		},
+		"local storage": {
+			pods:  map[string][]*corev1.Pod{"n0": podsOf(1, "1", local)},
+			input: func(in *DownInput) { in.Rules.KeepLocalStorage = true },
+			idle:  []string{"n1", "n2", "n3"},
+			kept:  map[string]string{"n0": `pod default/p00 has local storage in volume "v"`},
+		},
+		"local storage is safe": {
+			pods:  map[string][]*corev1.Pod{"n0": podsOf(1, "1", local, annotated(SafeToEvictLocalVolumes, "v")), "n1": podsOf(2, "1")},
+			input: func(in *DownInput) { in.Rules.KeepLocalStorage = true },
+			idle:  []string{"n0", "n2", "n3"},
+		},
+		"min replicas": {
+			pods:  map[string][]*corev1.Pod{"n0": podsOf(1, "1")},
+			input: func(in *DownInput) { in.Rules.MinReplicas = 3 },
+			idle:  []string{"n1", "n2", "n3"},
+			kept:  map[string]string{"n0": "pod default/p00 has a controller with 2 replicas only"},
+		},
+		"a budget forbids it": {
+			pods:  map[string][]*corev1.Pod{"n0": podsOf(1, "1", labelled)},
+			input: func(in *DownInput) { in.Budgets = append(in.Budgets, budget(0)) },
+			idle:  []string{"n1", "n2", "n3"},
+			kept:  map[string]string{"n0": "a PodDisruptionBudget of its pods allows no disruption"},
+		},
 		"a budget for one of two nodes": {
 			pods:  map[string][]*corev1.Pod{"n0": podsOf(1, "1", labelled), "n1": podsOf(1, "1", labelled), "n2": podsOf(2, "1"), "n3": podsOf(2, "1")},
 			input: func(in *DownInput) { in.Budgets, in.Rules.MaxDrained = append(in.Budgets, budget(1)), 5 },
