@@ -93,7 +93,7 @@ func (in inputs) addGo(v variant) error {
 		}
 		in[name] = hashOf(data)
 	}
-	return filepath.WalkDir(v.dir, func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(v.dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -111,6 +111,55 @@ func (in inputs) addGo(v variant) error {
 		in["source:"+rel] = hashOf(data)
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	return in.addLocalModules(v)
+}
+
+// addLocalModules adds the packages that a product uses of modules in this repository. go.sum says nothing about them.
+func (in inputs) addLocalModules(v variant) error {
+	data, err := os.ReadFile(v.modFile())
+	if err != nil {
+		return err
+	}
+	f, err := modfile.Parse(v.modFile(), data, nil)
+	if err != nil {
+		return err
+	}
+	local := slices.DeleteFunc(f.Replace, func(r *modfile.Replace) bool { return !modfile.IsDirectoryPath(r.New.Path) })
+	if len(local) == 0 {
+		return nil
+	}
+	const format = `{{with .Module}}{{if .Replace}}{{$.ImportPath}} {{.Replace.Path}} {{$.Dir}}` +
+		`{{range $.GoFiles}} {{.}}{{end}}{{range $.EmbedFiles}} {{.}}{{end}}{{end}}{{end}}`
+	args := []string{"list", "-deps", "-mod=readonly", "-f", format}
+	if v.modFile() != filepath.Join(v.dir, "go.mod") {
+		args = append(args, "-modfile="+v.modFile())
+	}
+	for _, b := range v.recipe.Binaries {
+		args = append(args, b.Package)
+	}
+	cmd := exec.Command("go", args...)
+	cmd.Dir, cmd.Env = v.dir, append(os.Environ(), goEnv(false)...)
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("list the packages of modules in this repository: %w", err)
+	}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		if len(fields) < 3 || !modfile.IsDirectoryPath(fields[1]) {
+			continue
+		}
+		for _, name := range fields[3:] {
+			data, err := os.ReadFile(filepath.Join(fields[2], name))
+			if err != nil {
+				return err
+			}
+			in["source:"+fields[0]+"/"+name] = hashOf(data)
+		}
+	}
+	return nil
 }
 
 // addTree adds a directory below dir, if it exists, with the modes that git keeps.

@@ -104,6 +104,40 @@ func TestKeyOfProduct(t *testing.T) {
 	}
 }
 
+// A product that is built from another module of the repository would stay as it is, although that has changed.
+func TestKeyHasLocalModules(t *testing.T) {
+	files := tiny()
+	files["tiny/go.mod"] = "module example.com/tiny\n\ngo 1.26.0\n\nrequire example.com/lower v0.0.0\n\nreplace example.com/lower => ../lower\n"
+	files["tiny/main.go"] = "package main\n\nimport \"example.com/lower/used\"\n\nfunc main() { used.F() }\n"
+	root := checkout(t, files)
+	lower := func(name, text string) { write(t, filepath.Join(root, "distribution", "lower", name), text) }
+	lower("go.mod", "module example.com/lower\n\ngo 1.26.0\n")
+	lower("used/used.go", "package used\n\nfunc F() {}\n")
+	lower("unused/unused.go", "package unused\n")
+	key := func() string {
+		t.Helper()
+		d := open(t, root, t.TempDir())
+		v, err := d.resolve("tiny")
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := d.key(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	before := key()
+	lower("unused/unused.go", "package unused\n\n// More.\n")
+	if key() != before {
+		t.Error("a package that it does not use changes the key")
+	}
+	lower("used/used.go", "package used\n\n// F does more.\nfunc F() {}\n")
+	if key() == before {
+		t.Error("a package that it uses does not change the key")
+	}
+}
+
 func TestKeyNeedsHostPackages(t *testing.T) {
 	files := map[string]string{"a/product.yaml": "description: d\nlicenses: MIT\nversion: v1\nhostPackages: [libfoo-dev]\n"}
 	root := checkout(t, files)

@@ -16,7 +16,8 @@ const (
 	MachinePriority = "machinepriority.machine.sapcloud.io"
 	// NotManagedByMCM on a Node says that no machine stands for it. Written by the machine-controller-manager.
 	NotManagedByMCM = "node.machine.sapcloud.io/not-managed-by-mcm"
-	// TriggerDeletionByMCM on a Node, with the value "true", deletes its machine.
+	// TriggerDeletionByMCM on a MachineDeployment lists machines that are deleted first, as NAME~TIME, separated by commas. The cluster-autoscaler
+	// writes it together with fewer replicas. On a Node, with the value "true", it deletes its machine.
 	TriggerDeletionByMCM = "node.machine.sapcloud.io/trigger-deletion-by-mcm"
 	// MarkedForDeletionTime on a Machine is when the cluster-autoscaler chose it for deletion.
 	MarkedForDeletionTime = "machine.sapcloud.io/marked-for-deletion-time"

@@ -10,10 +10,12 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -127,6 +129,36 @@ func withTemplate(d *machinev1alpha1.MachineDeployment, set *machinev1alpha1.Mac
 	desired.Spec.MinReadySeconds = d.Spec.MinReadySeconds
 	desired.Spec.AutoPreserveFailedMachineMax = d.Spec.AutoPreserveFailedMachineMax
 	return desired
+}
+
+// mark is a machine that is to be marked for deletion, with the time.
+type mark struct {
+	machine *machinev1alpha1.Machine
+	at      string
+}
+
+// triggered reads a list of machines to delete, NAME~TIME separated by commas. It returns the list without those that do not exist, are deleted or
+// failed, or have no valid time, and the machines in it that are not marked yet.
+func triggered(list string, selector labels.Selector, machines []machinev1alpha1.Machine) (kept string, marks []mark) {
+	var entries []string
+	for entry := range strings.SplitSeq(list, ",") {
+		name, at, found := strings.Cut(entry, "~")
+		if _, err := time.Parse(time.RFC3339, at); !found || err != nil {
+			continue
+		}
+		i := slices.IndexFunc(machines, func(m machinev1alpha1.Machine) bool { return m.Name == name && selector.Matches(labels.Set(m.Labels)) })
+		if i < 0 || machines[i].DeletionTimestamp != nil || slices.Contains([]machinev1alpha1.MachinePhase{
+			machinev1alpha1.MachineFailed, machinev1alpha1.MachineTerminating,
+		}, machines[i].Status.CurrentStatus.Phase) {
+			continue
+		}
+		entries = append(entries, entry)
+		machine := &machines[i]
+		if machine.Annotations[machinev1alpha1.MachinePriority] != "1" || machine.Annotations[machinev1alpha1.MarkedForDeletionTime] == "" {
+			marks = append(marks, mark{machine, at})
+		}
+	}
+	return strings.Join(entries, ","), marks
 }
 
 // bounds are maxSurge and maxUnavailable as numbers. One of them is above zero.
@@ -361,7 +393,7 @@ func progress(in input, after *machinev1alpha1.MachineDeploymentStatus, moved bo
 	before := d.Status
 	switch {
 	case d.Spec.Paused:
-		return machinev1alpha1.ConditionUnknown, "MachineDeploymentPaused", "The deployment is paused.", 0
+		return machinev1alpha1.ConditionUnknown, "DeploymentPaused", "The deployment is paused.", 0
 	case in.current == nil && d.Spec.Strategy.Type == machinev1alpha1.InPlaceUpdateMachineDeploymentStrategyType:
 		return machinev1alpha1.ConditionFalse, "InPlaceUpdateNotSupported", inPlaceUnsupported, 0
 	case in.current == nil:

@@ -82,6 +82,9 @@ func (r *reconciler) reconcile(ctx context.Context, d *machinev1alpha1.MachineDe
 	if err := r.controlAPI.List(ctx, machines, client.InNamespace(d.Namespace)); err != nil {
 		return 0, fmt.Errorf("list Machines: %w", err)
 	}
+	if err := r.markTriggered(ctx, d, machines.Items); err != nil {
+		return 0, err
+	}
 	in.oldMachines = countOf(in.old, machines.Items)
 	failure := r.act(ctx, &in)
 	if failure != nil && kube.Routine(failure) {
@@ -121,6 +124,44 @@ func (r *reconciler) setsOf(ctx context.Context, d *machinev1alpha1.MachineDeplo
 		}
 	}
 	return sets, nil
+}
+
+// markTriggered gives machines that the annotation of a deployment lists the lowest priority, before its sets shrink, and removes from the list
+// those that are deleted anyway. The cluster-autoscaler writes the list together with the number of replicas.
+func (r *reconciler) markTriggered(ctx context.Context, d *machinev1alpha1.MachineDeployment, machines []machinev1alpha1.Machine) error {
+	list, ok := d.Annotations[machinev1alpha1.TriggerDeletionByMCM]
+	if !ok {
+		return nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		return reconcile.TerminalError(fmt.Errorf("spec.selector of MachineDeployment %s: %w", d.Name, err))
+	}
+	kept, marks := triggered(list, selector, machines)
+	for _, mark := range marks {
+		logf.FromContext(ctx).Info("Marking machine for deletion", "machine", mark.machine.Name)
+		err := kube.PatchMetadata(ctx, r.controlCache, mark.machine, func(o *metav1.PartialObjectMetadata) {
+			metav1.SetMetaDataAnnotation(&o.ObjectMeta, machinev1alpha1.MachinePriority, "1")
+			metav1.SetMetaDataAnnotation(&o.ObjectMeta, machinev1alpha1.MarkedForDeletionTime, mark.at)
+		})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("mark Machine %s for deletion: %w", mark.machine.Name, err)
+		}
+	}
+	if kept == list {
+		return nil
+	}
+	// With the list as it was read: the cluster-autoscaler may have added a machine meanwhile.
+	changed := d.DeepCopy()
+	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, machinev1alpha1.TriggerDeletionByMCM, kept)
+	if kept == "" {
+		delete(changed.Annotations, machinev1alpha1.TriggerDeletionByMCM)
+	}
+	if err := r.controlCache.Patch(ctx, changed, client.MergeFromWithOptions(d, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("update the list of machines to delete of MachineDeployment %s: %w", d.Name, err)
+	}
+	changed.DeepCopyInto(d)
+	return nil
 }
 
 // countOf counts the machines of some sets.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	testingclock "k8s.io/utils/clock/testing"
@@ -58,5 +59,49 @@ func TestFrozenDeployment(t *testing.T) {
 				t.Errorf("its set has %d replicas, want %d", got, tc.machines)
 			}
 		})
+	}
+}
+
+// The cluster-autoscaler chooses machines: they have the lowest priority before the set shrinks.
+func TestMachinesListedForDeletion(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	d := deploymentOfSize(1)
+	const at = "2026-01-02T03:04:05Z"
+	d.Namespace, d.UID = "shoot", "d"
+	d.Annotations = map[string]string{machinev1alpha1.TriggerDeletionByMCM: "chosen~" + at + ",gone~" + at + ",other~" + at + ",failed~" + at + ",broken,kept~yesterday"}
+	machine := func(name string, phase machinev1alpha1.MachinePhase, pool string) *machinev1alpha1.Machine {
+		return &machinev1alpha1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name, Labels: map[string]string{"pool": pool}},
+			Status:     machinev1alpha1.MachineStatus{CurrentStatus: machinev1alpha1.CurrentStatus{Phase: phase}},
+		}
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(d).WithObjects(
+		d, machine("chosen", machinev1alpha1.MachineRunning, "a"), machine("kept", machinev1alpha1.MachineRunning, "a"),
+		machine("other", machinev1alpha1.MachineRunning, "b"), machine("failed", machinev1alpha1.MachineFailed, "a"),
+	).Build()
+	r := &reconciler{controlCache: c, controlAPI: c, targetCache: c, events: events.NewFakeRecorder(10), clock: testingclock.NewFakePassiveClock(now)}
+	for range 2 { // the first pass adds a finalizer
+		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(d)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	machines := &machinev1alpha1.MachineList{}
+	if err := errors.Join(c.Get(t.Context(), client.ObjectKeyFromObject(d), d), c.List(t.Context(), machines)); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := d.Annotations[machinev1alpha1.TriggerDeletionByMCM], "chosen~"+at; got != want {
+		t.Errorf("the list is %q, want %q", got, want)
+	}
+	for _, m := range machines.Items {
+		want := ""
+		if m.Name == "chosen" {
+			want = "1" + at
+		}
+		if got := m.Annotations[machinev1alpha1.MachinePriority] + m.Annotations[machinev1alpha1.MarkedForDeletionTime]; got != want {
+			t.Errorf("marks of %s are %q, want %q", m.Name, got, want)
+		}
 	}
 }

@@ -38,7 +38,7 @@ func testStale(t *testing.T, g *garden) {
 	g.create(t, p)
 
 	step("a project that nothing uses is stale, and has a date for its deletion after a while")
-	p = awaitStale(t, g, p, true, false)
+	awaitStale(t, g, p, true, false)
 	awaitEvent(t, g, "unused", "ProjectStale")
 	p = awaitPhase(t, g, "unused", corev1beta1.ProjectReady)
 	editStatus(t, g, p, func(p *corev1beta1.Project) {

@@ -1,0 +1,107 @@
+package clusterautoscaler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+)
+
+// triggered returns the names in the annotation of a deployment that lists machines to delete, with their times.
+func triggered(deployment *machinev1alpha1.MachineDeployment) map[string]string {
+	out := map[string]string{}
+	for entry := range strings.SplitSeq(deployment.Annotations[machinev1alpha1.TriggerDeletionByMCM], ",") {
+		if name, at, found := strings.Cut(entry, "~"); found {
+			out[name] = at
+		}
+	}
+	return out
+}
+
+// increase adds machines to a deployment, up to its maximum. It returns how many it has before and after.
+func (s *Scaler) increase(ctx context.Context, g *groupState, by int) (from, to int, err error) {
+	err = s.change(ctx, g, func(d *machinev1alpha1.MachineDeployment) bool {
+		from = int(d.Spec.Replicas)
+		to = max(from, min(from+by, g.Max))
+		d.Spec.Replicas = int32(to) //nolint:gosec // no pool has so many
+		return to > from
+	})
+	return from, to, err
+}
+
+// remove removes machines from a deployment in one write: the machine-controller-manager deletes those that the annotation lists. Machines that
+// would be missing from the minimum are not removed. It returns the names of the others.
+func (s *Scaler) remove(ctx context.Context, g *groupState, machines []string) ([]string, error) {
+	var removed []string
+	err := s.change(ctx, g, func(d *machinev1alpha1.MachineDeployment) bool {
+		removed = nil
+		listed := triggered(d)
+		for _, name := range machines {
+			if _, ok := listed[name]; !ok && int(d.Spec.Replicas)-len(removed) > g.Min {
+				removed = append(removed, name)
+			}
+		}
+		if len(removed) == 0 {
+			return false
+		}
+		at := s.clock.Now().UTC().Format(time.RFC3339)
+		var entries []string
+		if before := d.Annotations[machinev1alpha1.TriggerDeletionByMCM]; before != "" {
+			entries = strings.Split(before, ",")
+		}
+		for _, name := range removed {
+			entries = append(entries, name+"~"+at)
+		}
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, machinev1alpha1.TriggerDeletionByMCM, strings.Join(entries, ","))
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, machinev1alpha1.LastDeploymentReplicaChangeByScalerTime, at)
+		d.Spec.Replicas -= int32(len(removed)) //nolint:gosec // no pool has so many
+		return true
+	})
+	return removed, err
+}
+
+// shrink requests no more machines than there are.
+func (s *Scaler) shrink(ctx context.Context, g *groupState, to int) error {
+	return s.change(ctx, g, func(d *machinev1alpha1.MachineDeployment) bool {
+		if int(d.Spec.Replicas) <= to || to < g.Min {
+			return false
+		}
+		d.Spec.Replicas = int32(to) //nolint:gosec // no pool has so many
+		return true
+	})
+}
+
+// change changes a deployment as it is now, not as the cache has it.
+func (s *Scaler) change(ctx context.Context, g *groupState, change func(*machinev1alpha1.MachineDeployment) bool) error {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		d := &machinev1alpha1.MachineDeployment{}
+		if err := s.controlAPI.Get(ctx, client.ObjectKeyFromObject(g.deployment), d); err != nil {
+			return err
+		}
+		before := d.DeepCopy()
+		if !change(d) {
+			return nil
+		}
+		if err := s.controlAPI.Patch(ctx, d, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return err
+		}
+		s.wrote[d.Name] = d.Generation
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("change MachineDeployment %q: %w", g.Name, err)
+	}
+	return nil
+}
+
+// current reports whether the cache has all changes of this process, so that nothing is decided twice.
+func (s *Scaler) current(out *state) bool {
+	return !slices.ContainsFunc(out.groups, func(g *groupState) bool { return g.deployment.Generation < s.wrote[g.Name] })
+}

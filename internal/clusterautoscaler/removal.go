@@ -1,0 +1,252 @@
+package clusterautoscaler
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/clusterautoscaler/plan"
+)
+
+// evictionHeadroom is how much longer than its grace period a pod may take to end.
+const evictionHeadroom = 30 * time.Second
+
+// drain is a node that is being drained. Each scan continues it.
+type drain struct {
+	since   time.Time
+	evicted map[types.UID]time.Time
+}
+
+// preserved reports whether a machine is kept for inspection.
+func preserved(m *machineState, node *corev1.Node) bool {
+	if m.Status.CurrentStatus.PreserveExpiryTime != nil {
+		return true
+	}
+	value, ok := node.Annotations[machinev1alpha1.PreserveMachine]
+	if !ok {
+		value = m.Annotations[machinev1alpha1.PreserveMachine]
+	}
+	return value == "now"
+}
+
+// startRemovals removes empty nodes, and starts to drain others.
+func (s *Scaler) startRemovals(ctx context.Context, st *state, removals []plan.Removal) error {
+	empty := map[*groupState][]string{}
+	var errs []error
+	for _, r := range removals {
+		name := r.Node.Name
+		if err := s.taint(ctx, r.Node, true, st.now); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if len(r.Move) == 0 {
+			g := st.groupOf[name]
+			empty[g] = append(empty[g], name)
+			continue
+		}
+		logf.FromContext(ctx).Info("Draining node", "node", name, "pods", len(r.Move))
+		s.events.Event(r.Node, corev1.EventTypeNormal, "ScaleDown", "marked the node as toBeDeleted/unschedulable")
+		s.draining[name] = &drain{since: st.now, evicted: map[types.UID]time.Time{}}
+	}
+	if len(s.draining) > 0 {
+		errs = append(errs, s.continueDrains(ctx, st))
+	}
+	for _, g := range slices.SortedFunc(maps.Keys(empty), func(a, b *groupState) int { return cmp.Compare(a.Name, b.Name) }) {
+		errs = append(errs, s.removeNodes(ctx, st, g, empty[g], "empty"))
+	}
+	return errors.Join(errs...)
+}
+
+// removeNodes removes the machines of nodes of a group.
+func (s *Scaler) removeNodes(ctx context.Context, st *state, g *groupState, nodes []string, reason string) error {
+	if len(nodes) == 0 {
+		return nil
+	}
+	var machines []string
+	byMachine := map[string]*corev1.Node{}
+	for _, name := range nodes {
+		m := st.owners[name]
+		machines = append(machines, m.Name)
+		byMachine[m.Name] = st.nodes[name].Node
+	}
+	logf.FromContext(ctx).Info("Removing nodes", "group", g.Name, "nodes", nodes)
+	removed, err := s.remove(ctx, g, machines)
+	if err != nil {
+		s.lastFail = st.now
+		return err
+	}
+	g.Target -= len(removed)
+	for _, machine := range machines {
+		node := byMachine[machine]
+		delete(s.draining, node.Name)
+		if !slices.Contains(removed, machine) { // the group has its minimum by now
+			err = errors.Join(err, s.taint(ctx, node, false, st.now))
+			continue
+		}
+		delete(s.since, node.Name)
+		s.lastDelete = st.now
+		s.metrics.downs.WithLabelValues(reason).Inc()
+		s.events.Event(node, corev1.EventTypeNormal, "ScaleDown", "node removed by cluster autoscaler")
+		err = errors.Join(err, s.setUnschedulable(ctx, node))
+	}
+	return err
+}
+
+// continueDrains evicts the pods of nodes that are drained, and removes nodes without pods.
+func (s *Scaler) continueDrains(ctx context.Context, st *state) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(s.draining)) {
+		d, node, g := s.draining[name], st.nodes[name], st.groupOf[name]
+		if g == nil || node.Node == nil || st.owners[name].going { // it is gone, or somebody else removes it
+			delete(s.draining, name)
+			continue
+		}
+		left, failure := s.evict(ctx, d, node, st.now)
+		switch {
+		case failure != nil:
+			delete(s.draining, name)
+			delete(s.since, name)
+			s.lastFail = st.now
+			s.metrics.failedDowns.Inc()
+			logf.FromContext(ctx).Info("Draining node failed", "node", name, "reason", failure.Error())
+			s.events.Eventf(node.Node, corev1.EventTypeWarning, "ScaleDownFailed", "failed to drain the node, aborting ScaleDown: %v", failure)
+			errs = append(errs, s.taint(ctx, node.Node, false, st.now))
+		case left == 0:
+			errs = append(errs, s.removeNodes(ctx, st, g, []string{name}, "underutilized"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// evict evicts the pods of a node that are not evicted yet, and returns how many are left. An error means that draining has failed.
+func (s *Scaler) evict(ctx context.Context, d *drain, node plan.Occupied, now time.Time) (int, error) {
+	left := 0
+	for _, pod := range node.Pods {
+		if plan.Stays(pod, now) {
+			continue
+		}
+		left++
+		grace := min(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds), int64(s.options.maxGracefulTermination))
+		at, evicted := d.evicted[pod.UID]
+		switch {
+		case evicted && now.Sub(at) > time.Duration(grace)*time.Second+evictionHeadroom:
+			return left, fmt.Errorf("pod %s/%s did not end within %d s", pod.Namespace, pod.Name, grace)
+		case evicted:
+			continue
+		case pod.DeletionTimestamp != nil:
+			d.evicted[pod.UID] = now
+			continue
+		}
+		err := s.shoot.CoreV1().Pods(pod.Namespace).EvictV1(ctx, &policyv1.Eviction{
+			ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+			DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: metav1.NewUIDPreconditions(string(pod.UID))},
+		})
+		switch {
+		case err == nil:
+			d.evicted[pod.UID] = now
+			s.metrics.evictions.WithLabelValues("succeeded").Inc()
+			s.events.Event(pod, corev1.EventTypeNormal, "ScaleDown", "deleting pod for node scale down")
+		case apierrors.IsNotFound(err) || apierrors.IsConflict(err): // another pod has its name by now
+			left--
+		case now.Sub(d.since) >= s.options.maxPodEvictionTime:
+			s.metrics.evictions.WithLabelValues("failed").Inc()
+			return left, fmt.Errorf("evict pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		default:
+			logf.FromContext(ctx).V(1).Info("The eviction is refused, the next scan tries again", "pod", pod.Namespace+"/"+pod.Name, "reason", err.Error())
+		}
+	}
+	return left, nil
+}
+
+// forgetDrains removes the taints of drains that another process has begun, unless the machines are being deleted.
+func (s *Scaler) forgetDrains(ctx context.Context, st *state) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(st.groupOf)) {
+		if !st.owners[name].going {
+			errs = append(errs, s.taint(ctx, st.nodes[name].Node, false, st.now))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// cordon keeps nodes whose machines are listed for deletion from getting new pods.
+func (s *Scaler) cordon(ctx context.Context, st *state) error {
+	var errs []error
+	for _, g := range st.groups {
+		listed := triggered(g.deployment)
+		for _, m := range g.machines {
+			if _, ok := listed[m.Name]; ok && m.node != nil {
+				errs = append(errs, s.setUnschedulable(ctx, m.node))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Scaler) setUnschedulable(ctx context.Context, node *corev1.Node) error {
+	if node.Spec.Unschedulable {
+		return nil
+	}
+	return s.changeNode(ctx, node.Name, func(node *corev1.Node) bool {
+		changed := !node.Spec.Unschedulable
+		node.Spec.Unschedulable = true
+		return changed
+	})
+}
+
+// taint adds or removes the taint that keeps new pods away from a node that is drained. A taint of the original for idle nodes is removed, too.
+func (s *Scaler) taint(ctx context.Context, node *corev1.Node, wanted bool, now time.Time) error {
+	is := func(t corev1.Taint) bool { return t.Key == toBeDeletedTaint }
+	other := func(t corev1.Taint) bool { return t.Key == deletionCandidateTaint }
+	if slices.ContainsFunc(node.Spec.Taints, is) == wanted && !slices.ContainsFunc(node.Spec.Taints, other) {
+		return nil
+	}
+	return s.changeNode(ctx, node.Name, func(node *corev1.Node) bool {
+		before := len(node.Spec.Taints)
+		has := slices.ContainsFunc(node.Spec.Taints, is)
+		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, other)
+		switch {
+		case wanted && !has:
+			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{
+				Key: toBeDeletedTaint, Value: strconv.FormatInt(now.Unix(), 10), Effect: corev1.TaintEffectNoSchedule,
+			})
+			return true
+		case !wanted && has:
+			node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, is)
+		}
+		return len(node.Spec.Taints) != before
+	})
+}
+
+// changeNode changes a node as it is now. A node that is gone needs no change.
+func (s *Scaler) changeNode(ctx context.Context, name string, change func(*corev1.Node) bool) error {
+	nodes := s.shoot.CoreV1().Nodes()
+	for range 3 {
+		node, err := nodes.Get(ctx, name, metav1.GetOptions{})
+		if err == nil && change(node) {
+			_, err = nodes.Update(ctx, node, metav1.UpdateOptions{})
+		}
+		switch {
+		case apierrors.IsConflict(err): // somebody else changed it meanwhile
+			continue
+		case err != nil && !apierrors.IsNotFound(err):
+			return fmt.Errorf("change node %q: %w", name, err)
+		}
+		return nil
+	}
+	return fmt.Errorf("change node %q: it changes all the time", name)
+}

@@ -1,0 +1,111 @@
+package clusterautoscaler
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	fakeclient "k8s.io/client-go/kubernetes/fake"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/clusterautoscaler/plan"
+)
+
+// oneEach is a simulator in which a node has room for one pod.
+type oneEach struct{ used map[string]bool }
+
+func (oneEach) Start([]plan.Occupied) plan.Simulation { return oneEach{map[string]bool{}} }
+func (o oneEach) Fork() plan.Simulation               { return o }
+func (oneEach) Add(plan.Occupied)                     {}
+func (oneEach) Remove(string)                         {}
+func (o oneEach) Place(_ context.Context, _ *corev1.Pod, nodes []string) (string, error) {
+	for _, name := range nodes {
+		if !o.used[name] {
+			o.used[name] = true
+			return name, nil
+		}
+	}
+	return "", &plan.NotFit{Reasons: []string{"full"}}
+}
+
+// The infrastructure has no machine of a kind: its group rests, what was requested is taken back, and another group grows.
+func TestResourceExhausted(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	group := func(name string, replicas int32) []client.Object {
+		labels := map[string]string{"name": name}
+		d := &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name}}
+		d.Spec.Replicas, d.Spec.Selector = replicas, &metav1.LabelSelector{MatchLabels: labels}
+		d.Spec.Template.Spec.Class.Name = name
+		return []client.Object{d, &machinev1alpha1.MachineClass{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name}, NodeTemplate: &machinev1alpha1.NodeTemplate{
+				InstanceType: name, Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")},
+			},
+		}}
+	}
+	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: machineControllerManager}, Status: appsv1.DeploymentStatus{AvailableReplicas: 1}}
+	machine := &machinev1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "a-1", Labels: map[string]string{"name": "a"}, CreationTimestamp: metav1.NewTime(clock.Now())},
+		Status: machinev1alpha1.MachineStatus{LastOperation: machinev1alpha1.LastOperation{
+			Type: machinev1alpha1.MachineOperationCreate, State: machinev1alpha1.MachineStateFailed, ErrorCode: "ResourceExhausted", Description: "sold out",
+		}},
+	}
+	seed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(append(group("a", 1), group("b", 0)...), manager, machine)...).Build()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "p", CreationTimestamp: metav1.NewTime(clock.Now())},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable},
+		}},
+	}
+	shoot := fakeclient.NewClientset(pod)
+	factory := informers.NewSharedInformerFactory(shoot, 0)
+	o, err := Parse([]string{"--nodes=0:3:shoot.a", "--nodes=0:3:shoot.b"}, func(string) string { return "" }, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Values{
+		Options: o, Namespace: "shoot", Shoot: shoot, Factory: factory, Simulator: oneEach{}, ControlCache: seed, ControlAPI: seed,
+		Events: record.NewFakeRecorder(10), Clock: clock,
+	})
+	factory.Start(t.Context().Done())
+	factory.WaitForCacheSync(t.Context().Done())
+	for range 2 { // the first scan takes the machine back
+		if err := s.Scan(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := map[string]int32{}
+	deployments := &machinev1alpha1.MachineDeploymentList{}
+	if err := seed.List(t.Context(), deployments); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range deployments.Items {
+		got[d.Name] = d.Spec.Replicas
+		if want := "a-1~2026-01-02T03:04:05Z"; d.Name == "a" && d.Annotations[machinev1alpha1.TriggerDeletionByMCM] != want {
+			t.Errorf("machines to delete are %q, want %q", d.Annotations[machinev1alpha1.TriggerDeletionByMCM], want)
+		}
+	}
+	if diff := cmp.Diff(map[string]int32{"a": 0, "b": 1}, got); diff != "" {
+		t.Errorf("replicas (-want +got):\n%s", diff)
+	}
+	if until, reason := s.backoff.Resting("a", clock.Now()); until.Sub(clock.Now()) != 5*time.Minute || reason != "sold out" {
+		t.Errorf("the group rests until %s because %q", until, reason)
+	}
+}
