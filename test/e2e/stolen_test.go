@@ -201,7 +201,7 @@ func (l *landscape) attempts(t *testing.T, theirs *corev1beta1.Shoot) []attempt 
 		object(core, "BackupBucket", "backupbuckets", "", string(seed.UID)).withStatus().but(openForGardenlet, reads...),
 		object(core, "BackupEntry", "backupentries", namespace, current.Status.TechnicalID+"--"+string(current.UID)).withStatus().but(openForGardenlet, reads...),
 		object(core, "ControllerInstallation", "controllerinstallations", "", installation).withStatus(),
-		object(operations, "Bastion", "bastions", namespace, "theirs").withStatus(),
+		object(operations, "Bastion", "bastions", namespace, "theirs").withStatus().withSpec(bastionSpec(theirs)),
 		object(management, "ManagedSeed", "managedseeds", "garden", "theirs").withStatus(),
 		object(management, "Gardenlet", "gardenlets", "garden", secondSeed).withStatus().copied(secondSeed).withSpec(gardenletOf(t, seed)),
 		object("coordination.k8s.io/v1", "Lease", "leases", "gardener-system-seed-lease", secondSeed),
@@ -261,10 +261,7 @@ func (l *landscape) createPrey(t *testing.T, theirs *corev1beta1.Shoot, otherPro
 		"token-id": "thei01", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true", "usage-bootstrap-signing": "true",
 		"description": "A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.Gardenlet resource garden/" + secondSeed + ".",
 	}
-	bastion := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-		"shootRef": map[string]any{"name": theirs.Name}, "sshPublicKey": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEX1Uu1dCFqzRZ1SGNDGg2VjDn2j3VbqHuuPpeSHZSvM",
-		"ingress": []any{map[string]any{"ipBlock": map[string]any{"cidr": "10.0.0.0/8"}}},
-	}}}
+	bastion := &unstructured.Unstructured{Object: map[string]any{"spec": bastionSpec(theirs)}}
 	bastion.SetAPIVersion("operations.gardener.cloud/v1alpha1")
 	bastion.SetKind("Bastion")
 	bastion.SetNamespace(theirs.Namespace)
@@ -282,6 +279,14 @@ func (l *landscape) createPrey(t *testing.T, theirs *corev1beta1.Shoot, otherPro
 			}
 		}
 	})
+}
+
+// bastionSpec is the spec of a Bastion of a shoot. The controller manager deletes one of a shoot without nodes.
+func bastionSpec(shoot *corev1beta1.Shoot) map[string]any {
+	return map[string]any{
+		"shootRef": map[string]any{"name": shoot.Name}, "sshPublicKey": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEX1Uu1dCFqzRZ1SGNDGg2VjDn2j3VbqHuuPpeSHZSvM",
+		"ingress": []any{map[string]any{"ipBlock": map[string]any{"cidr": "10.0.0.0/8"}}},
+	}
 }
 
 // findOfSecondSeed returns the second seed, the name of its ControllerInstallation, and that of the request for its gardenlet's certificate.
