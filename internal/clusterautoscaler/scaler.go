@@ -22,6 +22,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	appslisters "k8s.io/client-go/listers/apps/v1"
@@ -89,7 +90,7 @@ type Scaler struct {
 	backoff plan.Backoff
 	since   map[string]time.Time  // since when nodes are not needed
 	seen    map[string]remembered // the last node of each group
-	wrote   map[string]int64      // generations of MachineDeployments
+	wrote   map[types.UID]int64   // generations of MachineDeployments
 	short   map[string]time.Time  // since when machines of a group do not exist
 	growing map[string]bool       // groups that wait for nodes
 	// draining are nodes that are drained, by name.
@@ -122,7 +123,7 @@ func New(v Values) *Scaler {
 		nodes: core.Nodes().Lister(), pods: core.Pods().Lister(), budgets: v.Factory.Policy().V1().PodDisruptionBudgets().Lister(),
 		daemonSets: v.Factory.Apps().V1().DaemonSets().Lister(),
 		backoff:    plan.Backoff{Initial: v.Options.backoffInitial, Max: v.Options.backoffMax, Reset: v.Options.backoffReset},
-		since:      map[string]time.Time{}, seen: map[string]remembered{}, wrote: map[string]int64{}, short: map[string]time.Time{}, growing: map[string]bool{},
+		since:      map[string]time.Time{}, seen: map[string]remembered{}, wrote: map[types.UID]int64{}, short: map[string]time.Time{}, growing: map[string]bool{},
 		draining: map[string]*drain{}, reported: map[string]string{}, wake: make(chan struct{}, 1),
 	}
 	s.lastScan.Store(start.UnixNano())
@@ -188,7 +189,7 @@ func (s *Scaler) Scan(ctx context.Context) error {
 		return err
 	}
 	if !s.current(st) {
-		return nil // the event of the change wakes it up
+		return nil // the next scan sees the change
 	}
 	if !s.cleaned {
 		if err := s.forgetDrains(ctx, st); err != nil {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	fakeclient "k8s.io/client-go/kubernetes/fake"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -107,5 +108,29 @@ func TestResourceExhausted(t *testing.T) {
 	}
 	if until, reason := s.backoff.Resting("a", clock.Now()); until.Sub(clock.Now()) != 5*time.Minute || reason != "sold out" {
 		t.Errorf("the group rests until %s because %q", until, reason)
+	}
+}
+
+// A pool is removed and added again: its MachineDeployment begins with generation 1, and is scaled as before.
+func TestDeploymentThatIsCreatedAgain(t *testing.T) {
+	deployment := func(uid types.UID, generation int64) *state {
+		g := &groupState{deployment: &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: uid, Generation: generation}}}
+		g.Name = "a"
+		return &state{groups: []*groupState{g}}
+	}
+	s := &Scaler{wrote: map[types.UID]int64{"first": 7}}
+	for name, tc := range map[string]struct {
+		st   *state
+		want bool
+	}{
+		"the cache is behind": {st: deployment("first", 6)},
+		"the cache has it":    {st: deployment("first", 7), want: true},
+		"created again":       {st: deployment("second", 1), want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := s.current(tc.st); got != tc.want {
+				t.Errorf("current() = %t, want %t", got, tc.want)
+			}
+		})
 	}
 }
