@@ -92,7 +92,7 @@ func (s *Scaler) change(ctx context.Context, g *groupState, change func(*machine
 		if err := s.controlAPI.Patch(ctx, d, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 			return err
 		}
-		s.wrote[d.Name] = d.Generation
+		s.wrote[d.UID] = d.Generation
 		return nil
 	})
 	if err != nil {
@@ -101,7 +101,8 @@ func (s *Scaler) change(ctx context.Context, g *groupState, change func(*machine
 	return nil
 }
 
-// current reports whether the cache has all changes of this process, so that nothing is decided twice.
+// current reports whether the cache has all changes of this process, so that nothing is decided twice. A deployment that was created again begins with
+// its first generation.
 func (s *Scaler) current(out *state) bool {
-	return !slices.ContainsFunc(out.groups, func(g *groupState) bool { return g.deployment.Generation < s.wrote[g.Name] })
+	return !slices.ContainsFunc(out.groups, func(g *groupState) bool { return g.deployment.Generation < s.wrote[g.deployment.UID] })
 }

@@ -22,6 +22,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	appslisters "k8s.io/client-go/listers/apps/v1"
@@ -33,6 +34,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/clusterautoscaler/plan"
 )
 
@@ -87,11 +89,12 @@ type Scaler struct {
 	daemonSets appslisters.DaemonSetLister
 
 	backoff plan.Backoff
-	since   map[string]time.Time  // since when nodes are not needed
-	seen    map[string]remembered // the last node of each group
-	wrote   map[string]int64      // generations of MachineDeployments
-	short   map[string]time.Time  // since when machines of a group do not exist
-	growing map[string]bool       // groups that wait for nodes
+	since   map[string]time.Time    // since when nodes are not needed
+	seen    map[string]remembered   // the last node of each group
+	wrote   map[types.UID]int64     // generations of MachineDeployments
+	short   map[string]time.Time    // since when machines of a group do not exist
+	growing map[string]bool         // groups that wait for nodes
+	lost    map[types.UID]time.Time // since when machines that had joined have no node
 	// draining are nodes that are drained, by name.
 	draining map[string]*drain
 	// reported are the events of pods that are pending.
@@ -122,7 +125,7 @@ func New(v Values) *Scaler {
 		nodes: core.Nodes().Lister(), pods: core.Pods().Lister(), budgets: v.Factory.Policy().V1().PodDisruptionBudgets().Lister(),
 		daemonSets: v.Factory.Apps().V1().DaemonSets().Lister(),
 		backoff:    plan.Backoff{Initial: v.Options.backoffInitial, Max: v.Options.backoffMax, Reset: v.Options.backoffReset},
-		since:      map[string]time.Time{}, seen: map[string]remembered{}, wrote: map[string]int64{}, short: map[string]time.Time{}, growing: map[string]bool{},
+		since:      map[string]time.Time{}, seen: map[string]remembered{}, wrote: map[types.UID]int64{}, short: map[string]time.Time{}, growing: map[string]bool{}, lost: map[types.UID]time.Time{},
 		draining: map[string]*drain{}, reported: map[string]string{}, wake: make(chan struct{}, 1),
 	}
 	s.lastScan.Store(start.UnixNano())
@@ -188,7 +191,7 @@ func (s *Scaler) Scan(ctx context.Context) error {
 		return err
 	}
 	if !s.current(st) {
-		return nil // the event of the change wakes it up
+		return nil // the next scan sees the change
 	}
 	if !s.cleaned {
 		if err := s.forgetDrains(ctx, st); err != nil {
@@ -229,6 +232,7 @@ func (s *Scaler) healthy(st *state) bool {
 // fixSizes notices machines that do not become nodes: their group rests, and they are removed. It reports whether it changed something.
 func (s *Scaler) fixSizes(ctx context.Context, st *state) (bool, error) {
 	log, changed := logf.FromContext(ctx), false
+	s.forgetLost(st)
 	for _, g := range st.groups {
 		var gone []string
 		active := 0
@@ -237,7 +241,7 @@ func (s *Scaler) fixSizes(ctx context.Context, st *state) (bool, error) {
 				continue
 			}
 			active++
-			late := m.node == nil && st.now.Sub(m.CreationTimestamp.Time) >= g.Options.MaxNodeProvisionTime
+			late := m.node == nil && st.now.Sub(s.withoutNode(m, st.now)) >= g.Options.MaxNodeProvisionTime
 			switch {
 			case m.exhausted():
 				s.fail(g, "resourceExhausted", m.Status.LastOperation.Description, st.now)
@@ -278,6 +282,31 @@ func (s *Scaler) fixSizes(ctx context.Context, st *state) (bool, error) {
 		}
 	}
 	return changed, nil
+}
+
+// withoutNode returns since when a machine has no node: since its creation or, if it had joined, since that was noticed first. The
+// machine-controller-manager replaces the latter.
+func (s *Scaler) withoutNode(m *machineState, now time.Time) time.Time {
+	if phase := m.Status.CurrentStatus.Phase; phase != machinev1alpha1.MachineRunning && phase != machinev1alpha1.MachineUnknown {
+		return m.CreationTimestamp.Time
+	}
+	since, ok := s.lost[m.UID]
+	if !ok {
+		since = now
+		s.lost[m.UID] = since
+	}
+	return since
+}
+
+// forgetLost forgets machines that have a node again, or do not exist any more.
+func (s *Scaler) forgetLost(st *state) {
+	still := map[types.UID]bool{}
+	for _, g := range st.groups {
+		for _, m := range g.machines {
+			still[m.UID] = m.node == nil
+		}
+	}
+	maps.DeleteFunc(s.lost, func(uid types.UID, _ time.Time) bool { return !still[uid] })
 }
 
 func (s *Scaler) fail(g *groupState, kind, message string, now time.Time) {

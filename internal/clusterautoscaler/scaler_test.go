@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	fakeclient "k8s.io/client-go/kubernetes/fake"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -107,5 +108,76 @@ func TestResourceExhausted(t *testing.T) {
 	}
 	if until, reason := s.backoff.Resting("a", clock.Now()); until.Sub(clock.Now()) != 5*time.Minute || reason != "sold out" {
 		t.Errorf("the group rests until %s because %q", until, reason)
+	}
+}
+
+// A pool is removed and added again: its MachineDeployment begins with generation 1, and is scaled as before.
+func TestDeploymentThatIsCreatedAgain(t *testing.T) {
+	deployment := func(uid types.UID, generation int64) *state {
+		g := &groupState{deployment: &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: uid, Generation: generation}}}
+		g.Name = "a"
+		return &state{groups: []*groupState{g}}
+	}
+	s := &Scaler{wrote: map[types.UID]int64{"first": 7}}
+	for name, tc := range map[string]struct {
+		st   *state
+		want bool
+	}{
+		"the cache is behind": {st: deployment("first", 6)},
+		"the cache has it":    {st: deployment("first", 7), want: true},
+		"created again":       {st: deployment("second", 1), want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := s.current(tc.st); got != tc.want {
+				t.Errorf("current() = %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// A machine that had joined loses its node: the machine-controller-manager replaces it. Only if it does not, the machine is removed.
+func TestMachineThatLosesItsNode(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	labels := map[string]string{"name": "a"}
+	d := &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "a"}}
+	d.Spec.Replicas, d.Spec.Selector = 1, &metav1.LabelSelector{MatchLabels: labels}
+	machine := &machinev1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shoot", Name: "a-1", UID: "a-1", Labels: labels, CreationTimestamp: metav1.NewTime(clock.Now().Add(-48 * time.Hour)),
+		},
+		Status: machinev1alpha1.MachineStatus{CurrentStatus: machinev1alpha1.CurrentStatus{Phase: machinev1alpha1.MachineUnknown}},
+	}
+	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: machineControllerManager}, Status: appsv1.DeploymentStatus{AvailableReplicas: 1}}
+	seed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(d, machine, manager).Build()
+	shoot := fakeclient.NewClientset()
+	factory := informers.NewSharedInformerFactory(shoot, 0)
+	o, err := Parse([]string{"--nodes=0:3:shoot.a"}, func(string) string { return "" }, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Values{
+		Options: o, Namespace: "shoot", Shoot: shoot, Factory: factory, Simulator: oneEach{}, ControlCache: seed, ControlAPI: seed,
+		Events: record.NewFakeRecorder(10), Clock: clock,
+	})
+	factory.Start(t.Context().Done())
+	factory.WaitForCacheSync(t.Context().Done())
+	for _, tc := range []struct {
+		later time.Duration
+		want  int32
+	}{{0, 1}, {14 * time.Minute, 1}, {time.Minute, 0}} {
+		clock.SetTime(clock.Now().Add(tc.later))
+		if err := s.Scan(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := seed.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+			t.Fatal(err)
+		}
+		if d.Spec.Replicas != tc.want {
+			t.Errorf("at %s: %d replicas, want %d", clock.Now(), d.Spec.Replicas, tc.want)
+		}
 	}
 }

@@ -45,6 +45,11 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	if !ok || a.GetSubresource() != "" {
 		return nil
 	}
+	if old, ok := a.GetOldObject().(*operationsv1alpha1.Bastion); ok && old.DeletionTimestamp != nil {
+		// Finalizers are removed, also when the Shoot is gone or on another seed by now.
+		bastion.Spec.SeedName, bastion.Spec.ProviderType = old.Spec.SeedName, old.Spec.ProviderType
+		return nil
+	}
 	invalid := func(err *field.Error) error {
 		return apierrors.NewInvalid(operationsv1alpha1.SchemeGroupVersion.WithKind("Bastion").GroupKind(), bastion.Name, field.ErrorList{err})
 	}

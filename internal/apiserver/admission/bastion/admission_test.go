@@ -82,3 +82,24 @@ func TestAdmit(t *testing.T) {
 		})
 	}
 }
+
+// The gardenlet removes its finalizer from a Bastion whose Shoot is gone.
+func TestBastionThatIsBeingDeleted(t *testing.T) {
+	old := &operationsv1alpha1.Bastion{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "b", DeletionTimestamp: &metav1.Time{Time: time.Unix(1, 0)}, Finalizers: []string{"gardener"}},
+		Spec:       operationsv1alpha1.BastionSpec{ShootRef: corev1.LocalObjectReference{Name: "gone"}, SeedName: new("seed"), ProviderType: new("local")},
+	}
+	want := old.DeepCopy()
+	want.Finalizers = nil
+	got := want.DeepCopy()
+	got.Spec.SeedName, got.Spec.ProviderType = new("forged"), nil
+	p := bastion.New()
+	p.GardenCache = admissiontest.Reader(t)
+	request := admissiontest.Request{Group: "operations.gardener.cloud", Resource: "bastions", Object: got, Old: old}
+	if err := p.Admit(t.Context(), request.Attributes(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Bastion (-want +got):\n%s", diff)
+	}
+}
