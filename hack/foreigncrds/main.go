@@ -6,11 +6,11 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"sigs.k8s.io/yaml"
 )
@@ -36,30 +36,45 @@ func main() {
 }
 
 func run(target, root string) error {
+	content := make([][]byte, len(sources))
+	for i, source := range sources {
+		module, err := download(filepath.Join(root, source.from), source.module)
+		if err != nil {
+			return fmt.Errorf("module %s: %w", source.module, err)
+		}
+		if content[i], err = os.ReadFile(filepath.Join(module, source.file)); err != nil {
+			return err
+		}
+	}
 	for _, source := range sources {
 		// This also removes manifests of removed kinds.
 		if err := os.RemoveAll(filepath.Join(target, source.to)); err != nil {
 			return err
 		}
 	}
-	for _, source := range sources {
-		list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", source.module)
-		list.Dir = filepath.Join(root, source.from)
-		module, err := list.Output()
-		if err != nil {
-			return fmt.Errorf("find module %s: %w", source.module, err)
-		}
-		data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(module)), source.file))
-		if err != nil {
-			return err
-		}
-		for _, document := range bytes.Split(data, []byte("\n---\n")) {
+	for i, source := range sources {
+		for _, document := range bytes.Split(content[i], []byte("\n---\n")) {
 			if err := write(filepath.Join(target, source.to), document); err != nil {
 				return fmt.Errorf("%s of module %s: %w", source.file, source.module, err)
 			}
 		}
 	}
 	return nil
+}
+
+// download returns the directory of a module, in the version of the go.mod in another directory. It may not have been needed on this computer yet.
+func download(from, module string) (string, error) {
+	list := exec.Command("go", "mod", "download", "-json", module)
+	list.Dir, list.Stderr = from, os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		return "", err
+	}
+	var found struct{ Dir string }
+	if err := json.Unmarshal(out, &found); err != nil {
+		return "", err
+	}
+	return found.Dir, nil
 }
 
 // write writes a definition to a file of its name.

@@ -147,7 +147,9 @@ func (r *reconciler) delete(ctx context.Context, project *corev1beta1.Project) e
 	if err != nil {
 		return fmt.Errorf("confirm deletion: %w", err)
 	}
-	if err := r.gardenCache.Delete(ctx, project, client.Preconditions{UID: &project.UID}); err != nil {
+	// If anything has changed meanwhile, it is checked again.
+	same := client.Preconditions{UID: &project.UID, ResourceVersion: &project.ResourceVersion}
+	if err := r.gardenCache.Delete(ctx, project, same); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	r.recorder.Eventf(project, nil, corev1.EventTypeWarning, eventDeleted, constants.EventActionDelete,
