@@ -7,4 +7,5 @@ for unit in ssh.socket sshd.socket ssh.service sshd.service; do
     systemctl disable --now "$unit"
   fi
 done
-pkill -x sshd || true
+# Since OpenSSH 9.8, sessions are processes of other programs than the server, and outlive it.
+pkill -x 'sshd(-session|-auth)?' || true

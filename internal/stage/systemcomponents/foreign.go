@@ -1,6 +1,7 @@
 package systemcomponents
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -11,8 +12,8 @@ import (
 	"gardener.cloud/gardener/internal/component/crds"
 )
 
-// deployForeignCRDs applies the CRDs of kinds of other projects that extensions create objects of. A CRD that another party has installed stays
-// unchanged: its controller may need the schema.
+// deployForeignCRDs applies the CRDs of kinds of other projects that extensions create objects of. A CRD that another party has installed, before or
+// since, stays unchanged: its controller may need the versions and their schemas.
 func (in *Inputs) deployForeignCRDs(ctx context.Context) error {
 	definitions, err := crds.Foreign()
 	if err != nil {
@@ -25,7 +26,9 @@ func (in *Inputs) deployForeignCRDs(ctx context.Context) error {
 	}
 	foreign := map[string]bool{}
 	for _, existing := range list.Items {
-		foreign[existing.Name] = !slices.ContainsFunc(existing.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == in.FieldManager })
+		foreign[existing.Name] = !slices.ContainsFunc(existing.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+			return entry.Manager == in.FieldManager && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.Raw, []byte(`"f:versions"`))
+		})
 	}
 	definitions = slices.DeleteFunc(definitions, func(definition *apiextensionsv1.CustomResourceDefinition) bool { return foreign[definition.Name] })
 	return crds.Deploy(ctx, in.API, in.FieldManager, definitions...)

@@ -32,7 +32,7 @@ func TestForeignCRDs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const installed, stale = "prometheusrules.monitoring.coreos.com", "probes.monitoring.coreos.com"
+	const installed, stale, taken = "prometheusrules.monitoring.coreos.com", "probes.monitoring.coreos.com", "podmonitors.monitoring.coreos.com"
 	in := &Inputs{API: c, FieldManager: "gardenlet"}
 	for _, definition := range definitions {
 		owner := map[string]string{installed: "helm", stale: in.FieldManager}[definition.Name]
@@ -50,7 +50,20 @@ func TestForeignCRDs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, want := range map[string]string{installed: "earlier", stale: "prb"} {
+	for _, definition := range definitions {
+		if definition.Name != taken {
+			continue
+		}
+		definition.Spec.Names.ShortNames = []string{"later"}
+		definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "with a schema"
+		if err := kube.Apply(t.Context(), c, "helm", definition); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := in.deployForeignCRDs(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{installed: "earlier", stale: "prb", taken: "later"} {
 		definition := &apiextensionsv1.CustomResourceDefinition{}
 		if err := c.Get(t.Context(), client.ObjectKey{Name: name}, definition); err != nil {
 			t.Fatal(err)
