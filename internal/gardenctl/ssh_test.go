@@ -36,7 +36,8 @@ func TestInternalAddress(t *testing.T) {
 	node := &corev1.Node{}
 	node.Name = "a"
 	node.Status.Addresses = []corev1.NodeAddress{
-		{Type: corev1.NodeHostName, Address: "a"}, {Type: corev1.NodeInternalIP, Address: "none\nProxyCommand reboot"},
+		{Type: corev1.NodeHostName, Address: "a"},
+		{Type: corev1.NodeInternalIP, Address: "none\nProxyCommand reboot"},
 		{Type: corev1.NodeExternalIP, Address: "203.0.113.7"},
 	}
 	if got, err := internalAddress(node); err == nil {

@@ -44,8 +44,10 @@ func TestOutcome(t *testing.T) {
 		"the extension has failed": {inSeed: reported("Error", func(s *extensionsv1alpha1.BastionStatus) {
 			s.LastError = &corev1beta1.LastError{Description: "no quota"}
 		}), want: "False FailedReconciling no quota"},
-		"no address": {inSeed: reported("Succeeded", func(s *extensionsv1alpha1.BastionStatus) { s.Ingress = nil }), noIP: true,
-			want: "False FailedReconciling The extension reports no address of the bastion."},
+		"no address": {
+			inSeed: reported("Succeeded", func(s *extensionsv1alpha1.BastionStatus) { s.Ingress = nil }), noIP: true,
+			want: "False FailedReconciling The extension reports no address of the bastion.",
+		},
 		"not written": {err: errors.New("seed: connection refused"), noIP: true, want: "False FailedReconciling seed: connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -27,7 +27,7 @@ func (in *Inputs) deployForeignCRDs(ctx context.Context) error {
 	foreign := map[string]bool{}
 	for _, existing := range list.Items {
 		foreign[existing.Name] = !slices.ContainsFunc(existing.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
-			return entry.Manager == in.FieldManager && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.Raw, []byte(`"f:versions"`))
+			return entry.Manager == in.FieldManager && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:versions"`))
 		})
 	}
 	definitions = slices.DeleteFunc(definitions, func(definition *apiextensionsv1.CustomResourceDefinition) bool { return foreign[definition.Name] })

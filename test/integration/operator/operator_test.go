@@ -360,7 +360,7 @@ func (r *runtime) comeAndGo(t *testing.T) {
 		delete(got, operatorv1alpha1.RuntimeComponentsHealthy)
 		if diff := cmp.Diff(map[corev1beta1.ConditionType]string{
 			operatorv1alpha1.VirtualGardenAPIServerAvailable: "HealthzRequestSucceeded",
-			operatorv1alpha1.VirtualComponentsHealthy: "DeploymentMissing", operatorv1alpha1.ObservabilityComponentsHealthy: "ObservabilityComponentsRunning",
+			operatorv1alpha1.VirtualComponentsHealthy:        "DeploymentMissing", operatorv1alpha1.ObservabilityComponentsHealthy: "ObservabilityComponentsRunning",
 		}, got); diff != "" {
 			return fmt.Errorf("conditions (-want +got):\n%s", diff)
 		}

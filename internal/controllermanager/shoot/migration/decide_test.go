@@ -34,16 +34,26 @@ func TestDecide(t *testing.T) {
 		}), "False DestinationSeedInDeletion Seed is being deleted"},
 		"the destination does not exist": {seed("a"), nil, "False DestinationSeedUnready the destination seed does not exist"},
 		"the source does not exist":      {nil, seed("b"), "False DestinationSeedUnready the source seed does not exist"},
-		"no version of the source": {seed("a", func(s *corev1beta1.Seed) { s.Status.Gardener = nil }), seed("b"),
-			`False DestinationSeedUnready seed "a" reports no Gardener version`},
-		"another version": {seed("a"), seed("b", func(s *corev1beta1.Seed) { s.Status.Gardener.Version = "v2" }),
-			`False DestinationSeedUnready seed "b" has Gardener version v2, but seed "a" has v1.2.3`},
-		"a change is not observed": {seed("a"), seed("b", func(s *corev1beta1.Seed) { s.Generation++ }),
-			`False DestinationSeedUnready the gardenlet of seed "b" has not observed its last change yet`},
-		"no gardenlet": {seed("a"), seed("b", func(s *corev1beta1.Seed) { s.Status.Conditions[0].Status = "Unknown" }),
-			`False DestinationSeedUnready condition GardenletReady of seed "b" is Unknown`},
-		"not checked yet": {seed("a"), seed("b", func(s *corev1beta1.Seed) { s.Status.Conditions = s.Status.Conditions[:1] }),
-			`False DestinationSeedUnready seed "b" has no condition SeedSystemComponentsHealthy yet`},
+		"no version of the source": {
+			seed("a", func(s *corev1beta1.Seed) { s.Status.Gardener = nil }), seed("b"),
+			`False DestinationSeedUnready seed "a" reports no Gardener version`,
+		},
+		"another version": {
+			seed("a"), seed("b", func(s *corev1beta1.Seed) { s.Status.Gardener.Version = "v2" }),
+			`False DestinationSeedUnready seed "b" has Gardener version v2, but seed "a" has v1.2.3`,
+		},
+		"a change is not observed": {
+			seed("a"), seed("b", func(s *corev1beta1.Seed) { s.Generation++ }),
+			`False DestinationSeedUnready the gardenlet of seed "b" has not observed its last change yet`,
+		},
+		"no gardenlet": {
+			seed("a"), seed("b", func(s *corev1beta1.Seed) { s.Status.Conditions[0].Status = "Unknown" }),
+			`False DestinationSeedUnready condition GardenletReady of seed "b" is Unknown`,
+		},
+		"not checked yet": {
+			seed("a"), seed("b", func(s *corev1beta1.Seed) { s.Status.Conditions = s.Status.Conditions[:1] }),
+			`False DestinationSeedUnready seed "b" has no condition SeedSystemComponentsHealthy yet`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decide(tc.source, tc.destination)
