@@ -145,8 +145,9 @@ func TestServiceForOtherClusters(t *testing.T) {
 	t.Error("the chart has no Service")
 }
 
-// RBAC does not allow to grant permissions that one does not have, so provider-local needs all those of the machine-controller-manager that it deploys.
-func TestProviderLocalMayGrant(t *testing.T) {
+// grantedAndDeployed returns the permissions of provider-local, and the objects of a machine-controller-manager that it deploys.
+func grantedAndDeployed(t *testing.T) (*rbacv1.ClusterRole, []client.Object) {
+	t.Helper()
 	granted := &rbacv1.ClusterRole{}
 	for _, object := range render(t) {
 		if object.GetKind() == "ClusterRole" {
@@ -159,6 +160,12 @@ func TestProviderLocalMayGrant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return granted, objects
+}
+
+// RBAC does not allow to grant permissions that one does not have, so provider-local needs all those of the machine-controller-manager that it deploys.
+func TestProviderLocalMayGrant(t *testing.T) {
+	granted, objects := grantedAndDeployed(t)
 	for _, object := range objects {
 		if role, ok := object.(*rbacv1.Role); ok {
 			if covered, missing := validation.Covers(granted.Rules, role.Rules); !covered {
@@ -170,18 +177,7 @@ func TestProviderLocalMayGrant(t *testing.T) {
 
 // On a seed with a Vertical Pod Autoscaler, it also deploys a VerticalPodAutoscaler.
 func TestProviderLocalMayDeployMachineControllerManager(t *testing.T) {
-	granted := &rbacv1.ClusterRole{}
-	for _, object := range render(t) {
-		if object.GetKind() == "ClusterRole" {
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, granted); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	objects, err := machinecontrollermanager.Objects(machinecontrollermanager.Values{Namespace: "shoot--dev--crazy", Provider: "local"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	granted, objects := grantedAndDeployed(t)
 	objects = append(objects, workload.ControlPlaneAutoscalers(objects, func(string) workload.Autoscaling { return workload.Autoscaling{} })...)
 	for _, object := range objects {
 		gvk, err := apiutil.GVKForObject(object, clientgoscheme.Scheme)

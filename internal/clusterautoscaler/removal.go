@@ -111,7 +111,7 @@ func (s *Scaler) continueDrains(ctx context.Context, st *state) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(s.draining)) {
 		d, node, g := s.draining[name], st.nodes[name], st.groupOf[name]
-		if g == nil || node.Node == nil || st.owners[name].going { // it is gone, or somebody else removes it
+		if g == nil || node.Node == nil || st.owners[name].going { // it is gone, or another controller removes it
 			delete(s.draining, name)
 			continue
 		}
@@ -241,7 +241,7 @@ func (s *Scaler) changeNode(ctx context.Context, name string, change func(*corev
 			_, err = nodes.Update(ctx, node, metav1.UpdateOptions{})
 		}
 		switch {
-		case apierrors.IsConflict(err): // somebody else changed it meanwhile
+		case apierrors.IsConflict(err): // it has changed meanwhile
 			continue
 		case err != nil && !apierrors.IsNotFound(err):
 			return fmt.Errorf("change node %q: %w", name, err)

@@ -162,7 +162,7 @@ func (s *Scaler) serve(ctx context.Context, address string) (func(), error) {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		_, _ = w.Write([]byte("OK")) // nobody to report to
+		_, _ = w.Write([]byte("OK")) // the client has gone
 	})
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {

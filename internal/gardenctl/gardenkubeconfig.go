@@ -54,7 +54,7 @@ The kubeconfig (--kubeconfig, else $KUBECONFIG) is that of the runtime cluster, 
 to allow to list Gardens, and Secrets in the namespace "garden": a client certificate is issued by the CA of the garden there. Its user has all
 permissions, and is named "` + gardenUserPrefix + `" and the name in the runtime cluster. Until it expires, only a rotation of the CAs makes it invalid.
 
-With --oidc the kubeconfig has no credentials and can be given to everybody: users log in at the issuer in the structured authentication of the
+With --oidc the kubeconfig has no credentials and can be given to all users, who log in at the issuer in the structured authentication of the
 Garden, by the plugin "oidc-login" of kubectl (kubelogin). Their permissions are those of their names and groups in the garden.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {

@@ -492,7 +492,7 @@ func awaitOK(ctx context.Context, config *rest.Config, path string) error {
 		return response.StatusCode == http.StatusOK, nil
 	})
 	if cause := context.Cause(ctx); err != nil && cause != nil {
-		err = cause // why nobody waits any more
+		err = cause // why the wait ended
 	}
 	if err != nil {
 		return fmt.Errorf("not ready: %w; last answer: %w", err, last)

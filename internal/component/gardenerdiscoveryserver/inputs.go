@@ -18,12 +18,15 @@ import (
 )
 
 // Host returns the host of all issuers of a garden: its own domain, or "discovery" below the first ingress domain. Issuers of WorkloadIdentity
-// tokens have it also if the server is not deployed.
+// tokens have it also if the server is not deployed. It is empty if there is neither.
 func Host(garden *operatorv1alpha1.Garden) string {
 	if config := garden.Spec.VirtualCluster.Gardener.GardenerDiscoveryServer; config != nil && config.Domain != nil {
 		return config.Domain.Name
 	}
-	return "discovery." + garden.Spec.RuntimeCluster.Ingress.Domains[0].Name
+	if domains := garden.Spec.RuntimeCluster.Ingress.Domains; len(domains) > 0 {
+		return "discovery." + domains[0].Name
+	}
+	return ""
 }
 
 // Certificate returns the name of the Secret with the serving certificate for a host: the one that the Garden names, else the first by name of the

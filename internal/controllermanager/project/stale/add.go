@@ -1,4 +1,4 @@
-// Package stale finds Projects that nobody uses, warns of their deletion, and deletes them.
+// Package stale finds Projects that are not used, warns of their deletion, and deletes them.
 //
 // Reads Projects, Shoots, BackupEntries, Plants, SecretBindings, CredentialsBindings, and metadata of Namespaces and of the objects that bindings refer
 // to; writes status.staleSinceTimestamp and status.staleAutoDeleteTimestamp of Projects, and deletes Projects. Source: concepts.txt, Project

@@ -15,6 +15,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	"gardener.cloud/gardener/imagevector"
+	"gardener.cloud/gardener/internal/component/gardenerdiscoveryserver"
 	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/workload"
@@ -28,7 +29,7 @@ const (
 	of        = instance.VirtualGarden
 	namespace = constants.GardenNamespace
 
-	apiPrefix, gardenerPrefix, discoveryPrefix = "api.", "gardener.", "discovery."
+	apiPrefix, gardenerPrefix = "api.", "gardener."
 )
 
 // Source is what the values are made from. Each method makes those of one component, and reads the credentials that it needs.
@@ -104,13 +105,7 @@ func (s Source) InternalHost() string {
 
 // DiscoveryHost is the name of gardener-discovery-server, also when there is none: it is part of the issuer of workload identities.
 func (s Source) DiscoveryHost() string {
-	if c := s.Garden.Spec.VirtualCluster.Gardener.GardenerDiscoveryServer; c != nil && c.Domain != nil {
-		return c.Domain.Name
-	}
-	if domains := s.Garden.Spec.RuntimeCluster.Ingress.Domains; len(domains) > 0 {
-		return discoveryPrefix + domains[0].Name
-	}
-	return ""
+	return gardenerdiscoveryserver.Host(s.Garden)
 }
 
 // WorkloadIdentityIssuer is the issuer of the tokens of workload identities.
