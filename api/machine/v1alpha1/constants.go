@@ -2,9 +2,10 @@ package v1alpha1
 
 // Finalizers of the machine-controller-manager.
 const (
-	// MCMFinalizerName keeps machine classes, and the Secrets they refer to, while machines use them.
+	// MCMFinalizerName keeps MachineDeployments and MachineSets until their machines are gone, Machines until they are gone from the infrastructure,
+	// and MachineClasses while machines use them.
 	MCMFinalizerName = "machine.sapcloud.io/machine-controller-manager"
-	// MCFinalizerName keeps machines, and what they are created from, until they are gone from the infrastructure.
+	// MCFinalizerName keeps the Secrets that MachineClasses refer to while machines use them.
 	MCFinalizerName = "machine.sapcloud.io/machine-controller"
 	// NodeFinalizerName keeps Nodes until their machine is gone.
 	NodeFinalizerName = "node.machine.sapcloud.io/machine-controller"

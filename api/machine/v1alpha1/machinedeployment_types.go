@@ -56,7 +56,7 @@ type MachineDeploymentSpec struct {
 	// +optional
 	AutoPreserveFailedMachineMax *int32 `json:"autoPreserveFailedMachineMax,omitempty"`
 
-	// MinReadySeconds is how many seconds a new machine must be ready before it counts as available. Unset means 0.
+	// MinReadySeconds has no effect, as a machine is available as soon as it is ready. Extensions set it nevertheless.
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 

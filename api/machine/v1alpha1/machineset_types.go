@@ -57,7 +57,7 @@ type MachineSetSpec struct {
 	// +optional
 	MachineClass ClassSpec `json:"machineClass,omitempty"`
 
-	// MinReadySeconds is how many seconds a new machine must be ready before it counts as available. Unset means 0.
+	// MinReadySeconds has no effect, as a machine is available as soon as it is ready. Extensions set it nevertheless.
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 

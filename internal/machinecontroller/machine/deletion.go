@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -25,7 +26,7 @@ func terminating(op *machinev1alpha1.LastOperation) verdict {
 // delete drains the Node, deletes the machine, the Node and the token, in this order. Each step checks whether it was done before, so
 // a pass may end anywhere.
 func (r *reconciler) delete(ctx context.Context, machine *machinev1alpha1.Machine) (reconcile.Result, error) {
-	if !controllerutil.ContainsFinalizer(machine, machinev1alpha1.MCFinalizerName) {
+	if !controllerutil.ContainsFinalizer(machine, finalizer) && !controllerutil.ContainsFinalizer(machine, formerFinalizer) {
 		return reconcile.Result{}, nil
 	}
 	if machine.Status.CurrentStatus.Phase != machinev1alpha1.MachineTerminating {
@@ -67,7 +68,10 @@ func (r *reconciler) delete(ctx context.Context, machine *machinev1alpha1.Machin
 	}
 	r.detaching.Delete(machine.UID)
 	logf.FromContext(ctx).Info("Removing the finalizer of the machine, which is deleted")
-	return reconcile.Result{}, kube.RemoveFinalizer(ctx, r.controlCache, machine, machinev1alpha1.MCFinalizerName)
+	return reconcile.Result{}, client.IgnoreNotFound(kube.PatchMetadata(ctx, r.controlCache, machine, func(o *metav1.PartialObjectMetadata) {
+		controllerutil.RemoveFinalizer(o, formerFinalizer)
+		controllerutil.RemoveFinalizer(o, finalizer)
+	}))
 }
 
 // deletionFailed reports an error of the infrastructure. The deletion is retried.

@@ -274,12 +274,19 @@ func nodeOf(ctx context.Context, c client.Reader, name string) (*corev1.Node, er
 	return node, nil
 }
 
+const (
+	// finalizer keeps a Machine until its machine is gone. It is that of the process beside this one, as it is with other implementations.
+	finalizer = machinev1alpha1.MCMFinalizerName
+	// formerFinalizer was on Machines instead in earlier versions.
+	formerFinalizer = machinev1alpha1.MCFinalizerName
+)
+
 func (r *reconciler) ensureFinalizer(ctx context.Context, machine *machinev1alpha1.Machine) error {
-	if controllerutil.ContainsFinalizer(machine, machinev1alpha1.MCFinalizerName) {
+	before := machine.DeepCopy()
+	added, removed := controllerutil.AddFinalizer(machine, finalizer), controllerutil.RemoveFinalizer(machine, formerFinalizer)
+	if !added && !removed {
 		return nil
 	}
-	before := machine.DeepCopy()
-	controllerutil.AddFinalizer(machine, machinev1alpha1.MCFinalizerName)
 	return r.controlCache.Patch(ctx, machine, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,7 +52,9 @@ func newReconciler(t *testing.T, d driver.Driver, m *machinev1alpha1.Machine, no
 		t.Fatal(err)
 	}
 	m.Namespace, m.Spec.ProviderID, m.Spec.Class.Name = "shoot", "fake:///m", "c"
-	m.Finalizers = []string{machinev1alpha1.MCFinalizerName}
+	if m.Finalizers == nil {
+		m.Finalizers = []string{finalizer}
+	}
 	control := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(m).WithObjects(m, &machinev1alpha1.MachineClass{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "c"},
 	}).Build()
@@ -246,5 +249,42 @@ func TestFlappingNode(t *testing.T) {
 	}
 	if got := m.Status.Conditions[0].Message; got != message {
 		t.Errorf("the Machine has condition %q of its Node, want %q", got, message)
+	}
+}
+
+// The finalizer is the one that other implementations use, too. A Machine of an earlier version has another one: it gets the right one, or, if it is
+// being deleted, loses both.
+func TestFinalizers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before  []string
+		deleted bool
+		want    []string
+	}{
+		"a Machine without a finalizer gets it":     {before: []string{}, want: []string{finalizer}},
+		"that of an earlier version is replaced":    {before: []string{formerFinalizer, "other"}, want: []string{"other", finalizer}},
+		"of a deleted Machine it is removed":        {before: []string{finalizer, "other"}, deleted: true, want: []string{"other"}},
+		"and so is that of an earlier version":      {before: []string{formerFinalizer, "other"}, deleted: true, want: []string{"other"}},
+		"and so are both, of an update that failed": {before: []string{formerFinalizer, finalizer, "other"}, deleted: true, want: []string{"other"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node, m := readyNode.DeepCopy(), machineIn(machinev1alpha1.MachineRunning, time.Hour)
+			node.Name, m.Finalizers = "n", tc.before
+			m.Labels = map[string]string{machinev1alpha1.NodeLabelKey: "n"}
+			r := newReconciler(t, infrastructure{}, m, node, nil)
+			if tc.deleted {
+				if err := r.controlCache.Delete(t.Context(), m); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)}); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.controlCache.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, m.Finalizers); diff != "" {
+				t.Errorf("finalizers (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -99,13 +100,17 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // protect adds the finalizer of a Secret, or removes it.
 func (r *reconciler) protect(ctx context.Context, secret *metav1.PartialObjectMetadata, needed bool) error {
-	if !needed {
-		return kube.RemoveFinalizer(ctx, r.controlCache, secret, machinev1alpha1.MCMFinalizerName)
-	}
-	if secret.DeletionTimestamp != nil {
-		return nil // a finalizer cannot be added any more
-	}
-	return kube.AddFinalizer(ctx, r.controlCache, secret, machinev1alpha1.MCMFinalizerName)
+	return client.IgnoreNotFound(kube.PatchMetadata(ctx, r.controlCache, secret, func(o *metav1.PartialObjectMetadata) {
+		switch {
+		case !needed:
+			controllerutil.RemoveFinalizer(o, machinev1alpha1.MCFinalizerName)
+		case secret.DeletionTimestamp != nil:
+			return // a finalizer cannot be added any more
+		default:
+			controllerutil.AddFinalizer(o, machinev1alpha1.MCFinalizerName)
+		}
+		controllerutil.RemoveFinalizer(o, machinev1alpha1.MCMFinalizerName) // of earlier versions
+	}))
 }
 
 // secretsOf are the Secrets of a class, and whether any class with Machines refers to them.

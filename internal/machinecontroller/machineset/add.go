@@ -34,7 +34,7 @@ type Values struct {
 	SafetyUp, SafetyDown int
 	// ConcurrentSyncs is how many sets are reconciled at a time.
 	ConcurrentSyncs int
-	// Clock has the time for conditions and for minReadySeconds.
+	// Clock has the time for conditions.
 	Clock clock.PassiveClock
 }
 

@@ -111,7 +111,7 @@ func newMachine(set *machinev1alpha1.MachineSet) *machinev1alpha1.Machine {
 			Namespace: set.Namespace, GenerateName: set.Name + "-",
 			Labels: template.ObjectMeta.Labels, Annotations: template.ObjectMeta.Annotations,
 			// Before the machine exists at the infrastructure.
-			Finalizers:      []string{machinev1alpha1.MCFinalizerName},
+			Finalizers:      []string{machinev1alpha1.MCMFinalizerName},
 			OwnerReferences: []metav1.OwnerReference{*ownerReference(set)},
 		},
 		Spec: template.Spec,
@@ -178,14 +178,14 @@ func remaining(set *machinev1alpha1.MachineSet, selector labels.Selector, machin
 	return count
 }
 
-// status counts machines. It returns the delay until a machine becomes available by minReadySeconds, 0 if there is none.
-func status(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine, frozen freezing, failure error, now time.Time) (machinev1alpha1.MachineSetStatus, time.Duration) {
+// status counts machines. A machine is available as soon as its Node is healthy: extensions set minReadySeconds to minutes, and expect that
+// it has no effect.
+func status(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine, frozen freezing, failure error, now time.Time) machinev1alpha1.MachineSetStatus {
 	out := *set.Status.DeepCopy()
 	out.ObservedGeneration = set.Generation
 	out.Replicas, out.FullyLabeledReplicas, out.ReadyReplicas, out.AvailableReplicas = 0, 0, 0, 0
 	out.FailedMachines = nil
 	templateLabels := labels.SelectorFromSet(set.Spec.Template.ObjectMeta.Labels)
-	var recheck time.Duration
 	for _, machine := range machines {
 		current := machine.Status.CurrentStatus
 		if operation := machine.Status.LastOperation; operation.State == machinev1alpha1.MachineStateFailed {
@@ -200,16 +200,9 @@ func status(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine
 		if templateLabels.Matches(labels.Set(machine.Labels)) {
 			out.FullyLabeledReplicas++
 		}
-		if current.Phase != machinev1alpha1.MachineRunning {
-			continue
-		}
-		out.ReadyReplicas++
-		left := current.LastUpdateTime.Add(time.Duration(set.Spec.MinReadySeconds) * time.Second).Sub(now)
-		switch {
-		case left <= 0:
+		if current.Phase == machinev1alpha1.MachineRunning || current.Phase == machinev1alpha1.MachineAvailable {
+			out.ReadyReplicas++
 			out.AvailableReplicas++
-		case recheck == 0 || left < recheck:
-			recheck = left
 		}
 	}
 	slices.SortFunc(out.FailedMachines, func(a, b machinev1alpha1.MachineSummary) int { return cmp.Compare(a.Name, b.Name) })
@@ -219,7 +212,7 @@ func status(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine
 	}
 	out.Conditions = setCondition(out.Conditions, machinev1alpha1.MachineSetReplicaFailure, message, "MachinesNotChanged", now)
 	out.Conditions = setCondition(out.Conditions, machinev1alpha1.MachineSetFrozen, frozen.message, frozen.reason, now)
-	return out, recheck
+	return out
 }
 
 // setCondition sets a condition that only exists while it is True. It is removed if the message is empty.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -37,51 +36,47 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.controlAPI.Get(ctx, request.NamespacedName, set); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	after, err := r.reconcile(ctx, set)
-	if err != nil {
-		return kube.Result(err)
-	}
-	return reconcile.Result{RequeueAfter: after}, nil
+	return kube.Result(r.reconcile(ctx, set))
 }
 
-func (r *reconciler) reconcile(ctx context.Context, set *machinev1alpha1.MachineSet) (time.Duration, error) {
+func (r *reconciler) reconcile(ctx context.Context, set *machinev1alpha1.MachineSet) error {
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil {
-		return 0, reconcile.TerminalError(fmt.Errorf("spec.selector of MachineSet %s: %w", set.Name, err))
+		return reconcile.TerminalError(fmt.Errorf("spec.selector of MachineSet %s: %w", set.Name, err))
 	}
 	if selector.Empty() || !selector.Matches(labels.Set(set.Spec.Template.ObjectMeta.Labels)) {
-		return 0, reconcile.TerminalError(fmt.Errorf("MachineSet %s: spec.selector does not match the labels of spec.template", set.Name))
+		return reconcile.TerminalError(fmt.Errorf("MachineSet %s: spec.selector does not match the labels of spec.template", set.Name))
 	}
 	machines := &machinev1alpha1.MachineList{}
 	if err := r.controlAPI.List(ctx, machines, client.InNamespace(set.Namespace)); err != nil {
-		return 0, fmt.Errorf("list Machines: %w", err)
+		return fmt.Errorf("list Machines: %w", err)
 	}
 	claimed := claim(set, selector, machines.Items)
 	if set.DeletionTimestamp != nil {
-		return 0, r.delete(ctx, set, claimed.owned)
+		return r.delete(ctx, set, claimed.owned)
 	}
 	if err := r.own(ctx, set, &claimed); err != nil {
-		return 0, err
+		return err
 	}
 	todo := decide(set, claimed.owned, r.burst)
 	frozen := freeze(set, remaining(set, selector, machines.Items, todo), r.up, r.down)
 	if frozen.reason != "" {
 		todo.create = 0
 	} else if err := kube.PatchMetadata(ctx, r.controlCache, set, func(o *metav1.PartialObjectMetadata) { Unfreeze(&o.ObjectMeta) }); err != nil {
-		return 0, err
+		return err
 	}
 	failure := errors.Join(r.act(ctx, set, todo), r.syncMachines(ctx, set, claimed.owned))
 	if failure != nil && kube.Routine(failure) {
-		return 0, failure
+		return failure
 	}
-	recheck, err := r.report(ctx, set, selector, frozen, failure)
+	err = r.report(ctx, set, selector, frozen, failure)
 	if err == nil && frozen.reason != "" {
 		// After the condition, whose reason distinguishes this label from one that a user set.
 		err = kube.PatchMetadata(ctx, r.controlCache, set, func(o *metav1.PartialObjectMetadata) {
 			metav1.SetMetaDataLabel(&o.ObjectMeta, machinev1alpha1.FreezeLabel, machinev1alpha1.LabelValueTrue)
 		})
 	}
-	return recheck, errors.Join(failure, err)
+	return errors.Join(failure, err)
 }
 
 // delete deletes the machines of a set that is being deleted, and removes its finalizer when they are deleted.
@@ -180,19 +175,19 @@ func (r *reconciler) syncMachines(ctx context.Context, set *machinev1alpha1.Mach
 }
 
 // report counts the current machines, and writes the status if it differs.
-func (r *reconciler) report(ctx context.Context, set *machinev1alpha1.MachineSet, selector labels.Selector, frozen freezing, failure error) (time.Duration, error) {
+func (r *reconciler) report(ctx context.Context, set *machinev1alpha1.MachineSet, selector labels.Selector, frozen freezing, failure error) error {
 	machines := &machinev1alpha1.MachineList{}
 	if err := r.controlAPI.List(ctx, machines, client.InNamespace(set.Namespace)); err != nil {
-		return 0, fmt.Errorf("list Machines: %w", err)
+		return fmt.Errorf("list Machines: %w", err)
 	}
-	desired, recheck := status(set, claim(set, selector, machines.Items).owned, frozen, failure, r.clock.Now())
+	desired := status(set, claim(set, selector, machines.Items).owned, frozen, failure, r.clock.Now())
 	if apiequality.Semantic.DeepEqual(set.Status, desired) {
-		return recheck, nil
+		return nil
 	}
 	changed := set.DeepCopy()
 	changed.Status = desired
 	if err := r.controlCache.Status().Patch(ctx, changed, client.MergeFrom(set)); client.IgnoreNotFound(err) != nil {
-		return 0, fmt.Errorf("write the status of MachineSet %s: %w", set.Name, err)
+		return fmt.Errorf("write the status of MachineSet %s: %w", set.Name, err)
 	}
-	return recheck, nil
+	return nil
 }
