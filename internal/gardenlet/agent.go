@@ -27,6 +27,7 @@ import (
 	"gardener.cloud/gardener/internal/gardenlet/seed/system"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/lifecycle"
 	"gardener.cloud/gardener/internal/process"
+	"gardener.cloud/gardener/internal/shoot/technicalid"
 	"gardener.cloud/gardener/internal/stage/systemcomponents"
 	"gardener.cloud/gardener/pkg/flow"
 )
@@ -97,6 +98,9 @@ func (a *agent) connect(ctx context.Context) (*gardenCluster, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the garden: %w", err)
+	}
+	if err := technicalid.Index(ctx, c.GetFieldIndexer()); err != nil {
+		return nil, err
 	}
 	// No controller watches them, but each Shoot needs one.
 	if _, err := c.GetCache().GetInformer(ctx, &corev1beta1.CloudProfile{}); err != nil {

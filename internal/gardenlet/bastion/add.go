@@ -2,13 +2,12 @@
 // extension of the provider starts the machine.
 //
 // Reads Bastions of the seed and their Shoots in the garden; writes finalizer and status of Bastions in the garden, and Bastions of extensions in
-// control plane namespaces of the seed. That Bastions expire is up to gardener-controller-manager. Source: concepts.txt, gardenlet, "Bastion
-// Controller".
+// control plane namespaces of the seed. One whose Bastion does not exist in the garden any more is deleted: members of the project may remove
+// finalizers. That Bastions expire is up to gardener-controller-manager. Source: concepts.txt, gardenlet, "Bastion Controller".
 package bastion
 
 import (
 	"context"
-	"slices"
 
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -27,13 +26,14 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
+	"gardener.cloud/gardener/internal/shoot/technicalid"
 )
 
 // Values are what the controller works with.
 type Values struct {
 	// SeedName is the name of the seed.
 	SeedName string
-	// Garden is the cluster with the Bastions and Shoots.
+	// Garden is the cluster with the Bastions and Shoots. Its cache has the index of package technicalid.
 	Garden cluster.Cluster
 	// SeedAPI is the API server of the seed.
 	SeedAPI client.WithWatch
@@ -54,7 +54,7 @@ func Add(mgr manager.Manager, v Values) error {
 					return e.ObjectOld.Generation != e.ObjectNew.Generation || len(e.ObjectOld.Finalizers) != len(e.ObjectNew.Finalizers) ||
 						e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil
 				},
-				DeleteFunc: func(event.TypedDeleteEvent[*operationsv1alpha1.Bastion]) bool { return false },
+				// There may be one left in the seed, if the finalizer was removed by someone else.
 			})).
 		// A Bastion waits until its Shoot has a control plane, and its deletion may be forced. A Shoot that is new to the seed may have Bastions.
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.Shoot{}, handler.TypedEnqueueRequestsFromMapFunc(r.bastionsOf),
@@ -74,36 +74,25 @@ func forced(shoot *corev1beta1.Shoot) bool {
 
 // bastionsOf returns requests for the Bastions of a Shoot.
 func (r *reconciler) bastionsOf(ctx context.Context, shoot *corev1beta1.Shoot) []reconcile.Request {
-	return r.requests(ctx, func(b *operationsv1alpha1.Bastion) bool { return b.Spec.ShootRef.Name == shoot.Name }, shoot.Namespace)
-}
-
-// bastionFor returns a request for the Bastion that one in the seed was created for.
-func (r *reconciler) bastionFor(ctx context.Context, inSeed client.Object) []reconcile.Request {
-	shoots := &corev1beta1.ShootList{}
-	if err := r.gardenCache.List(ctx, shoots, client.UnsafeDisableDeepCopy); err != nil {
-		return nil // the cache only fails when the process stops
-	}
-	i := slices.IndexFunc(shoots.Items, func(s corev1beta1.Shoot) bool { return s.Status.TechnicalID == inSeed.GetNamespace() })
-	if i < 0 {
-		return nil
-	}
-	shoot := &shoots.Items[i]
-	return r.requests(ctx, func(b *operationsv1alpha1.Bastion) bool {
-		return b.Name == inSeed.GetName() && b.Spec.ShootRef.Name == shoot.Name
-	}, shoot.Namespace)
-}
-
-func (r *reconciler) requests(ctx context.Context, selected func(*operationsv1alpha1.Bastion) bool, namespace string) []reconcile.Request {
 	list := &operationsv1alpha1.BastionList{}
-	if err := r.gardenCache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		logf.FromContext(ctx).Error(err, "Listing Bastions", "namespace", namespace)
+	if err := r.gardenCache.List(ctx, list, client.InNamespace(shoot.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		logf.FromContext(ctx).Error(err, "Listing Bastions", "namespace", shoot.Namespace)
 		return nil
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {
-		if selected(&list.Items[i]) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		if bastion := &list.Items[i]; bastion.Spec.ShootRef.Name == shoot.Name {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(bastion)})
 		}
 	}
 	return requests
+}
+
+// bastionFor returns a request for the Bastion that one in the seed was created for, also if it does not exist any more.
+func (r *reconciler) bastionFor(ctx context.Context, inSeed client.Object) []reconcile.Request {
+	shoot, err := technicalid.Shoot(ctx, r.gardenCache, inSeed.GetNamespace())
+	if err != nil || shoot == nil {
+		return nil // the cache only fails when the process stops
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: shoot.Namespace, Name: inSeed.GetName()}}}
 }

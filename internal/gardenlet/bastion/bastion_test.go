@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
+	"gardener.cloud/gardener/internal/shoot/technicalid"
 )
 
 func TestOutcome(t *testing.T) {
@@ -116,6 +118,69 @@ func TestDeletionWithoutShoot(t *testing.T) {
 			err = garden.Get(t.Context(), client.ObjectKeyFromObject(bastion), bastion)
 			if apierrors.IsNotFound(err) != tc.gone {
 				t.Errorf("the Bastion is gone: %t (%v)", apierrors.IsNotFound(err), err)
+			}
+		})
+	}
+}
+
+// Members of a project may remove the finalizer of a Bastion. Its machine must not run on.
+func TestOrphan(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1beta1.AddToScheme(scheme), operationsv1alpha1.AddToScheme(scheme), extensionsv1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	bastion := func(shoot string) *operationsv1alpha1.Bastion {
+		return &operationsv1alpha1.Bastion{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "b", Finalizers: []string{"gardener"}},
+			Spec:       operationsv1alpha1.BastionSpec{SeedName: new("east"), ShootRef: corev1.LocalObjectReference{Name: shoot}},
+		}
+	}
+	shoot := func(project, name string) *corev1beta1.Shoot {
+		return &corev1beta1.Shoot{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "garden-" + project, Name: name},
+			Status:     corev1beta1.ShootStatus{TechnicalID: "shoot--" + project + "--" + name},
+		}
+	}
+	for name, tc := range map[string]struct {
+		bastion *operationsv1alpha1.Bastion
+		kept    []string
+	}{
+		"it is gone":                  {kept: []string{"shoot--other--a", "unknown"}},
+		"it is there":                 {bastion: bastion("a"), kept: []string{"shoot--dev--a", "shoot--other--a", "unknown"}},
+		"it is for another Shoot now": {bastion: bastion("c"), kept: []string{"shoot--dev--c", "shoot--other--a", "unknown"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			garden := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&corev1beta1.Shoot{}, "status.technicalID", technicalid.Keys).
+				WithObjects(shoot("dev", "a"), shoot("dev", "c"), shoot("other", "a"))
+			if tc.bastion != nil {
+				garden = garden.WithObjects(tc.bastion).WithStatusSubresource(tc.bastion)
+			}
+			gardenClient := garden.Build()
+			seed := fake.NewClientBuilder().WithScheme(scheme)
+			for _, namespace := range []string{"shoot--dev--a", "shoot--other--a", "unknown"} {
+				seed = seed.WithObjects(&extensionsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "b"}})
+			}
+			seedClient := seed.Build()
+			r := &reconciler{
+				Values:      Values{SeedName: "east", SeedAPI: seedClient, Clock: clock.RealClock{}},
+				gardenCache: gardenClient, gardenAPI: gardenClient, seedCache: seedClient,
+			}
+			inSeed := &extensionsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--a", Name: "b"}}
+			for _, request := range r.bastionFor(t.Context(), inSeed) {
+				if _, err := r.Reconcile(t.Context(), request); err != nil {
+					t.Fatal(err)
+				}
+			}
+			list := &extensionsv1alpha1.BastionList{}
+			if err := seedClient.List(t.Context(), list); err != nil {
+				t.Fatal(err)
+			}
+			var kept []string
+			for _, b := range list.Items {
+				kept = append(kept, b.Namespace)
+			}
+			if diff := cmp.Diff(tc.kept, kept); diff != "" {
+				t.Errorf("Bastions in the seed are in (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -22,6 +22,7 @@ import (
 	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
 	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/shoot/technicalid"
 )
 
 type reconciler struct {
@@ -34,8 +35,13 @@ type reconciler struct {
 // Reconcile applies or deletes the Bastion in the seed, and reports how far its extension is.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	bastion := &operationsv1alpha1.Bastion{}
-	if err := r.gardenCache.Get(ctx, req.NamespacedName, bastion); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	err := r.gardenCache.Get(ctx, req.NamespacedName, bastion)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, err
+	}
+	exists := err == nil
+	if err := r.deleteOrphans(ctx, req.NamespacedName, bastion.Spec.ShootRef.Name); err != nil || !exists {
+		return kube.Result(err)
 	}
 	if ptr.Deref(bastion.Spec.SeedName, "") != r.SeedName {
 		return reconcile.Result{}, nil
@@ -144,4 +150,27 @@ func (r *reconciler) deleteInSeed(ctx context.Context, inSeed *extensionsv1alpha
 		}
 	}
 	return extensionobject.Delete(ctx, extensionobject.Values{Client: r.SeedAPI, Clock: r.Clock}, inSeed)
+}
+
+// deleteOrphans deletes Bastions in the seed that were created for one of the garden which does not exist any more, or is for another Shoot now,
+// the one with the given name. Their machines would run on.
+func (r *reconciler) deleteOrphans(ctx context.Context, key client.ObjectKey, shootName string) error {
+	list := &extensionsv1alpha1.BastionList{}
+	if err := r.seedCache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list Bastions in the seed: %w", err)
+	}
+	var errs []error
+	for i := range list.Items {
+		inSeed := &list.Items[i]
+		if inSeed.Name != key.Name {
+			continue
+		}
+		shoot, err := technicalid.Shoot(ctx, r.gardenCache, inSeed.Namespace)
+		if err == nil && shoot != nil && shoot.Namespace == key.Namespace && shoot.Name != shootName {
+			logf.FromContext(ctx).Info("Deleting Bastion in the seed, as it does not exist in the garden", "bastion", client.ObjectKeyFromObject(inSeed))
+			err = r.deleteInSeed(ctx, inSeed.DeepCopy(), forced(shoot))
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }

@@ -38,7 +38,8 @@ const passTimeout = time.Minute
 type Values struct {
 	// SeedName is the name of the seed.
 	SeedName string
-	// Garden is the cluster with the Shoots. Its cache also has the ControllerInstallations of the seed and all ControllerRegistrations.
+	// Garden is the cluster with the Shoots. Its cache also has the ControllerInstallations of the seed and all ControllerRegistrations,
+	// and the index of package technicalid.
 	Garden cluster.Cluster
 	// SeedAPI is the API server of the seed, for what is in no cache: Secrets, Leases and machines.
 	SeedAPI client.Reader

@@ -3,7 +3,6 @@ package care
 import (
 	"context"
 	"errors"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
@@ -12,6 +11,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/shoot/technicalid"
 )
 
 type reconciler struct {
@@ -22,15 +22,11 @@ type reconciler struct {
 
 // shootOf maps an object in the namespace of a control plane to the Shoot.
 func (r *reconciler) shootOf(ctx context.Context, object client.Object) []reconcile.Request {
-	shoots := &corev1beta1.ShootList{}
-	if err := r.gardenCache.List(ctx, shoots, client.UnsafeDisableDeepCopy); err != nil {
+	shoot, err := technicalid.Shoot(ctx, r.gardenCache, object.GetNamespace())
+	if err != nil || shoot == nil {
 		return nil // the next periodic pass observes the change
 	}
-	index := slices.IndexFunc(shoots.Items, func(s corev1beta1.Shoot) bool { return s.Status.TechnicalID == object.GetNamespace() })
-	if index < 0 {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(&shoots.Items[index])}}
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(shoot)}}
 }
 
 // Reconcile checks one control plane.
