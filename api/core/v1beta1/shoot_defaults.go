@@ -33,7 +33,7 @@ func DefaultShoot(shoot *Shoot) {
 		defaultKubernetesForWorkers(spec)
 	}
 	if spec.Kubernetes.ClusterAutoscaler != nil {
-		defaultClusterAutoscaler(spec.Kubernetes.ClusterAutoscaler)
+		DefaultClusterAutoscaler(spec.Kubernetes.ClusterAutoscaler)
 	}
 	if spec.Kubernetes.VerticalPodAutoscaler != nil {
 		DefaultVerticalPodAutoscaler(spec.Kubernetes.VerticalPodAutoscaler)
@@ -205,7 +205,8 @@ func defaultShootMaintenance(maintenance *Maintenance, hasWorkers bool) {
 	}
 }
 
-func defaultClusterAutoscaler(config *ClusterAutoscaler) {
+// DefaultClusterAutoscaler fills in the defaults of a cluster-autoscaler's configuration. It is exported for Shoots that configure none.
+func DefaultClusterAutoscaler(config *ClusterAutoscaler) {
 	setDuration(&config.ScaleDownDelayAfterAdd, time.Hour)
 	setDuration(&config.ScaleDownDelayAfterDelete, 0)
 	setDuration(&config.ScaleDownDelayAfterFailure, 3*time.Minute)
