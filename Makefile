@@ -108,8 +108,8 @@ test-corpus: tools ## Replay the recorded requests against a fresh garden (KIND=
 	@go run ./test/compat/replay -kind "$(KIND)" -show $(or $(SHOW),0) -least 99.5 -exact 97
 
 .PHONY: rights
-rights: bin/landscape ## Compare what may be done in the landscape NAME with what was done, according to its audit log.
-	@go run ./hack/rights -kubeconfig "$$(bin/landscape --name $(NAME) kubeconfig)" -accepted test/rights/runtime.yaml .landscape/$(NAME)/machines/runtime-0/audit
+rights: bin/landscape ## Compare what may be done in the runtime cluster of landscape NAME with what was done, according to its audit log.
+	@go run ./hack/rights -kubeconfig "$$(bin/landscape --name $(NAME) kubeconfig runtime)" -accepted test/rights/runtime.yaml .landscape/$(NAME)/machines/runtime-0/audit
 
 # The shoot that the conformance tests run in, and how many run at the same time.
 SHOOT ?= garden-local/local

@@ -126,9 +126,6 @@ func (l *Landscape) ensureNode(ctx context.Context, c *containers.Client, cluste
 		if values["Encryption"], err = l.writeEncryptionConfig(cluster, state.Keys); err != nil {
 			return err
 		}
-		if err := l.ensureAuthorizationConfig(cluster); err != nil {
-			return err
-		}
 	} else {
 		token, err := c.Run(ctx, cluster.Machines[0].Name, nil, "kubeadm", "token", "create", "--ttl=1h", "--description=landscape: "+machine.Name)
 		if err != nil {
@@ -168,7 +165,6 @@ func (l *Landscape) writeKubeadmConfig(cluster Cluster, machine Machine, etcdTag
 		"Name": machine.Name, "Address": l.network().Machine(machine.Number), "IgnoredChecks": ignoredChecks,
 		"Cluster": cluster.Name, "Version": cluster.Version, "APIServer": l.apiServer(cluster),
 		"Pods": cluster.pods(), "Services": cluster.services(), "EtcdTag": etcdTag, "EncryptionDir": encryptionDir,
-		"Authorization": authorizationDir + "/" + authorizationFile, "AuthorizationDir": authorizationDir,
 	})
 	if verb(cluster, machine) == "init" {
 		policy, err := render("audit-policy.yaml.tmpl", nil)

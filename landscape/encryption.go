@@ -14,17 +14,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/encryption"
-	"gardener.cloud/gardener/internal/component/gardenerapiserver"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/landscape/containers"
 	"gardener.cloud/gardener/landscape/host"
@@ -39,9 +33,6 @@ const (
 	encryptionDir = "/etc/machine/encryption"
 	// kubeAPIServerManifest is the static pod that kubeadm writes.
 	kubeAPIServerManifest = "/etc/kubernetes/manifests/kube-apiserver.yaml"
-	// encryptionStateSecret has the state of the encryption by gardener-apiserver, in the key encryptionStateKey.
-	encryptionStateSecret = "gardener-apiserver-encryption-state"
-	encryptionStateKey    = "state.json"
 )
 
 // dueRotation returns the state with a rotation initiated, if that was requested or the key is old.
@@ -133,17 +124,10 @@ func (s *kubeAPIServerEncryption) Use(ctx context.Context, keys []encryption.Key
 		return err
 	}
 	s.config = path
-	if err := s.ensureAuthorizationConfig(s.cluster); err != nil {
-		return err
-	}
 	machine := s.cluster.Machines[0]
-	for _, used := range []string{path, authorizationDir} { // a cluster of an older version has no configuration of the authorization
-		if _, err = s.client.Run(ctx, machine.Name, nil, "grep", "--quiet", "--fixed-strings", used, kubeAPIServerManifest); err != nil {
-			break
-		}
-	}
+	_, err = s.client.Run(ctx, machine.Name, nil, "grep", "--quiet", "--fixed-strings", path, kubeAPIServerManifest)
 	var exit *containers.ExitError
-	if !errors.As(err, &exit) { // it has them, or cannot be read
+	if !errors.As(err, &exit) { // it has it, or cannot be read
 		return err
 	}
 	if err := s.writeKubeadmConfig(s.cluster, machine, s.etcdTag, map[string]any{"Encryption": path}); err != nil {
@@ -182,7 +166,20 @@ func (s *kubeAPIServerEncryption) AwaitUsed(ctx context.Context) error {
 
 // removeOtherConfigs deletes the configurations of before, with keys that are not in use any more.
 func (s *kubeAPIServerEncryption) removeOtherConfigs() error {
-	return removeOthers(s.encryptionConfigs(s.cluster), map[string]bool{filepath.Base(s.config): true})
+	dir := s.encryptionConfigs(s.cluster)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.Name() == filepath.Base(s.config) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, entry.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *kubeAPIServerEncryption) Rewrite(ctx context.Context) error {
@@ -192,89 +189,4 @@ func (s *kubeAPIServerEncryption) Rewrite(ctx context.Context) error {
 	}
 	s.detail("encrypting Secrets")
 	return encryption.Rewrite(ctx, c, corev1.SchemeGroupVersion.WithResource("secrets"))
-}
-
-// gardenerAPIServerEncryption is the encryption by gardener-apiserver.
-type gardenerAPIServerEncryption struct {
-	c      client.WithWatch
-	values gardenerapiserver.Values
-	detail func(string)
-}
-
-// state returns how far gardener-apiserver encrypts, and a state with a new key if it does not.
-func (s *gardenerAPIServerEncryption) state(ctx context.Context) (encryption.State, error) {
-	secret := &corev1.Secret{}
-	err := s.c.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: encryptionStateSecret}, secret)
-	if apierrors.IsNotFound(err) {
-		return encryption.NewState(time.Now()), nil
-	}
-	if err != nil {
-		return encryption.State{}, err
-	}
-	state := encryption.State{}
-	if err := json.Unmarshal(secret.Data[encryptionStateKey], &state); err != nil {
-		return state, fmt.Errorf("read Secret %q: %w", encryptionStateSecret, err)
-	}
-	return state, nil
-}
-
-func (s *gardenerAPIServerEncryption) Save(ctx context.Context, state encryption.State) error {
-	data, err := json.Marshal(state)
-	if err != nil {
-		return err
-	}
-	return kube.Apply(ctx, s.c, fieldOwner, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: encryptionStateSecret}, Type: corev1.SecretTypeOpaque,
-		Data: map[string][]byte{encryptionStateKey: data},
-	})
-}
-
-func (s *gardenerAPIServerEncryption) Use(ctx context.Context, keys []encryption.Key) error {
-	s.values.Encryption.Keys = keys
-	objects, err := gardenerapiserver.Objects(s.values)
-	if err != nil {
-		return err
-	}
-	return kube.Apply(ctx, s.c, fieldOwner, objects...)
-}
-
-func (s *gardenerAPIServerEncryption) AwaitUsed(ctx context.Context) error {
-	if err := awaitDeployments(ctx, s.c, s.detail, gardenerapiserver.Name); err != nil {
-		return err
-	}
-	if err := kube.Await(ctx, s.c, &corev1.PodList{}, func(pods []*corev1.Pod) error {
-		for _, pod := range pods {
-			if pod.DeletionTimestamp != nil {
-				return fmt.Errorf("Pod %q has not terminated yet", pod.Name)
-			}
-		}
-		return nil
-	}, func(reason error) { s.detail(reason.Error()) }, client.InNamespace(constants.GardenNamespace), client.MatchingLabels(gardenerapiserver.Labels())); err != nil {
-		return err
-	}
-	return gardenerapiserver.AwaitServed(ctx, s.c, func(reason error) { s.detail(reason.Error()) })
-}
-
-// Rewrite encrypts what is stored. The resources are discovered and served a moment after their APIService is available, also by other
-// processes of the kube-apiserver, and nothing notifies of that.
-func (s *gardenerAPIServerEncryption) Rewrite(ctx context.Context) error {
-	const interval = 250 * time.Millisecond
-	for _, resource := range gardenerapiserver.EncryptedResources() {
-		s.detail("encrypting " + resource)
-		var last error
-		if err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
-			err := encryption.Rewrite(ctx, s.c, schema.ParseGroupResource(resource).WithVersion(corev1beta1.SchemeGroupVersion.Version))
-			if meta.IsNoMatchError(err) || apierrors.IsServiceUnavailable(err) {
-				if last == nil || last.Error() != err.Error() {
-					s.detail(fmt.Sprintf("encrypting %s: %v", resource, err))
-				}
-				last = err
-				return false, nil
-			}
-			return err == nil, err
-		}); err != nil {
-			return fmt.Errorf("encrypt %s: %w", resource, errors.Join(err, last))
-		}
-	}
-	return nil
 }

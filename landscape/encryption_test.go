@@ -37,7 +37,6 @@ func TestEncryptionOfANewCluster(t *testing.T) {
 	}
 	for _, want := range []string{
 		"{name: encryption-provider-config, value: " + path + "}", "hostPath: /etc/machine/encryption, mountPath: /etc/machine/encryption, readOnly: true",
-		"{name: authorization-config, value: /etc/machine/authorization/config.yaml}",
 		"{name: audit-policy-file, value: /etc/machine/audit-policy.yaml}", "{name: audit-log-path, value: /var/log/kubernetes/audit/audit.log}",
 	} {
 		if !strings.Contains(string(kubeadm), want) {

@@ -4,35 +4,40 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+	"gardener.cloud/gardener/charts"
 	"gardener.cloud/gardener/imagevector"
-	"gardener.cloud/gardener/internal/component/encryption"
-	"gardener.cloud/gardener/internal/component/gardenerapiserver"
-	"gardener.cloud/gardener/internal/component/gardenercontrollermanager"
-	"gardener.cloud/gardener/internal/component/gardenerscheduler"
-	"gardener.cloud/gardener/internal/component/gardenrbac"
-	"gardener.cloud/gardener/internal/component/priorityclass"
+	"gardener.cloud/gardener/internal/chart"
 	"gardener.cloud/gardener/internal/kube"
-	"gardener.cloud/gardener/pkg/secrets"
+	"gardener.cloud/gardener/internal/shoot/access"
 )
 
-// gardenTimeout is how long deploying the garden may take on a busy machine.
-const gardenTimeout = 5 * time.Minute
+const (
+	// gardenTimeout is how long gardener-operator may take on a busy machine, for images that are pulled for the first time.
+	gardenTimeout = 10 * time.Minute
+	// gardenName is the name of the Garden.
+	gardenName = "garden"
+	// auditPolicyConfigMap has the policy of the audit log of the virtual garden.
+	auditPolicyConfigMap = "garden-audit-policy"
+	// gardenAccess is the user of the kubeconfig for the garden, and gardenAccessValidity for how long it is valid. "up" renews it.
+	gardenAccess         = "landscape"
+	gardenAccessValidity = 30 * 24 * time.Hour
+)
 
-// bringUpGarden deploys the garden into the runtime cluster: its kube-apiserver proxies requests for the garden API to gardener-apiserver,
-// which stores its objects in the cluster's own etcd.
+// bringUpGarden installs gardener-operator with its chart, as a platform team would, and creates a Garden.
 func (u *upRun) bringUpGarden(ctx context.Context, cluster Cluster) error {
 	if err := u.step(ctx, "Pushing the gardener image", registryContainer, func(ctx context.Context, _ func(string)) (err error) {
 		u.image, err = u.gardenerImage(ctx)
@@ -40,51 +45,132 @@ func (u *upRun) bringUpGarden(ctx context.Context, cluster Cluster) error {
 	}); err != nil {
 		return err
 	}
-	return u.step(ctx, "Deploying the garden", "", func(ctx context.Context, detail func(string)) error {
-		ctx, cancel := context.WithTimeoutCause(ctx, gardenTimeout, fmt.Errorf("not done after %s", gardenTimeout))
-		defer cancel()
-		c, err := u.Client(cluster.Name)
-		if err != nil {
+	c, err := u.Client(cluster.Name)
+	if err != nil {
+		return err
+	}
+	type part struct {
+		title string
+		do    func(context.Context, client.WithWatch, Cluster, func(reason error)) error
+	}
+	parts := []part{
+		{"Installing gardener-operator", u.installOperator},
+		{"Creating the Garden", u.createGarden},
+		{"Creating a project, a cloud profile and credentials in the garden", u.createSamples},
+	}
+	if u.rotateKeys {
+		parts = append(parts, part{"Rotating the keys that the garden is encrypted with in etcd", u.rotateGardenKeys})
+	}
+	for _, part := range parts {
+		if err := u.step(ctx, part.title, "", func(ctx context.Context, detail func(string)) error {
+			ctx, cancel := context.WithTimeoutCause(ctx, gardenTimeout, fmt.Errorf("not done after %s", gardenTimeout))
+			defer cancel()
+			return part.do(ctx, c, cluster, func(reason error) { detail(reason.Error()) })
+		}); err != nil {
 			return err
 		}
-		server, values, clients, err := u.gardenObjects(ctx, c, cluster, u.image)
-		if err != nil {
-			return err
+	}
+	return nil
+}
+
+// installOperator installs the chart of gardener-operator.
+func (u *upRun) installOperator(ctx context.Context, c client.WithWatch, cluster Cluster, report func(error)) error {
+	objects, err := u.operatorObjects(cluster)
+	if err != nil {
+		return err
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: constants.GardenNamespace}}
+	// The webhooks of gardener-resource-manager do not respond until its pod runs again after a restart of the machine.
+	if err := retryReplaced(func() error {
+		return kube.Apply(ctx, c, fieldOwner, append([]client.Object{namespace}, objects...)...)
+	}); err != nil {
+		return err
+	}
+	const name = "gardener-operator"
+	return kube.Await(ctx, c, &appsv1.DeploymentList{}, func(found []*appsv1.Deployment) error {
+		if len(found) == 0 {
+			return fmt.Errorf("Deployment %q not found", name)
 		}
-		if err := kube.Apply(ctx, c, fieldOwner, server...); err != nil {
-			return err
+		return kube.DeploymentComplete(found[0])
+	}, report, client.InNamespace(constants.GardenNamespace), client.MatchingFields{metav1.ObjectNameField: name})
+}
+
+// createGarden creates the Garden and what it refers to, and returns when it is ready.
+func (u *upRun) createGarden(ctx context.Context, c client.WithWatch, cluster Cluster, report func(error)) error {
+	provider, err := u.providerExtension(ctx)
+	if err != nil {
+		return err
+	}
+	policy, err := render("audit-policy.yaml.tmpl", nil)
+	if err != nil {
+		return err
+	}
+	objects := []client.Object{
+		credentials(domainSecret), credentials(backupSecret),
+		&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: auditPolicyConfigMap}, Data: map[string]string{"policy": string(policy)},
+		},
+		provider, u.gardenResource(cluster),
+	}
+	// The webhooks of gardener-operator do not respond for a moment while it is rolled.
+	if err := retryReplaced(func() error { return kube.Apply(ctx, c, fieldOwner, objects...) }); err != nil {
+		return err
+	}
+	if err := awaitGarden(ctx, c, report, gardenReady); err != nil {
+		return err
+	}
+	return u.writeGardenKubeconfig(ctx, c)
+}
+
+// rotateGardenKeys rotates the keys that resources of the garden are encrypted with in etcd, if that was requested.
+func (u *upRun) rotateGardenKeys(ctx context.Context, c client.WithWatch, _ Cluster, report func(error)) error {
+	garden := &operatorv1alpha1.Garden{ObjectMeta: metav1.ObjectMeta{Name: gardenName}}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(garden), garden); err != nil {
+		return fmt.Errorf("read Garden %q: %w", gardenName, err)
+	}
+	before := keyRotation(garden)
+	if err := kube.PatchMetadata(ctx, c, garden, func(o *metav1.PartialObjectMetadata) {
+		metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.GardenerOperation, constants.OperationRotateETCDEncryptionKey)
+	}); err != nil {
+		return fmt.Errorf("annotate Garden %q: %w", gardenName, err)
+	}
+	return awaitGarden(ctx, c, report, func(garden *operatorv1alpha1.Garden) error {
+		if keyRotation(garden).Equal(before) {
+			return errors.New("gardener-operator has not completed the rotation yet")
 		}
-		apiServer := &gardenerAPIServerEncryption{c: c, values: values, detail: detail}
-		state, err := apiServer.state(ctx)
-		if err != nil {
-			return err
-		}
-		if err := encryption.Reconcile(ctx, apiServer, u.dueRotation(state)); err != nil {
-			return err
-		}
-		// The other processes would crash until this API is served.
-		if err := gardenerapiserver.AwaitServed(ctx, c, func(reason error) { detail(reason.Error()) }); err != nil {
-			return err
-		}
-		if err := kube.Apply(ctx, c, fieldOwner, clients...); err != nil {
-			return err
-		}
-		if err := awaitGarden(ctx, c, detail); err != nil {
-			return err
-		}
-		if err := u.deployAdmissionController(ctx, c, cluster, u.image, detail); err != nil {
-			return err
-		}
-		provider, err := u.localProvider()
-		if err != nil {
-			return err
-		}
-		samples, err := u.samples()
-		if err != nil {
-			return err
-		}
-		return applyToGarden(ctx, c, append(provider, samples...)...)
+		return gardenReady(garden)
 	})
+}
+
+// keyRotation returns when the last rotation of the encryption keys of a Garden was completed, nil if none was.
+func keyRotation(garden *operatorv1alpha1.Garden) *metav1.Time {
+	if c := garden.Status.Credentials; c != nil && c.Rotation != nil && c.Rotation.ETCDEncryptionKey != nil {
+		return c.Rotation.ETCDEncryptionKey.LastCompletionTime
+	}
+	return nil
+}
+
+// createSamples creates in the garden what seeds and shoots of the landscape refer to.
+func (u *upRun) createSamples(ctx context.Context, _ client.WithWatch, _ Cluster, _ func(error)) error {
+	garden, err := u.Client(VirtualGarden)
+	if err != nil {
+		return err
+	}
+	samples, err := u.samples()
+	if err != nil {
+		return err
+	}
+	return applyToGarden(ctx, garden, append(samples, credentials(domainSecret), credentials(backupSecret), u.defaultDomain())...)
+}
+
+// awaitGarden returns when the Garden is as expected.
+func awaitGarden(ctx context.Context, c client.WithWatch, report func(error), expected func(*operatorv1alpha1.Garden) error) error {
+	return kube.Await(ctx, c, &operatorv1alpha1.GardenList{}, func(found []*operatorv1alpha1.Garden) error {
+		if len(found) == 0 {
+			return errors.New("the Garden does not exist")
+		}
+		return expected(found[0])
+	}, report)
 }
 
 // gardenerImage builds the image of the binary gardener, pushes it, and returns its reference with digest.
@@ -104,106 +190,144 @@ func (u *upRun) gardenerImage(ctx context.Context) (string, error) {
 	return image.Reference + "@" + image.Digest, u.push(ctx, image.Reference, loaded)
 }
 
-// gardenObjects are the objects of the garden: those that gardener-apiserver needs, what that is deployed with, and those that use it.
-func (u *upRun) gardenObjects(
-	ctx context.Context, c client.Client, cluster Cluster, image string,
-) (server []client.Object, values gardenerapiserver.Values, clients []client.Object, err error) {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: constants.GardenNamespace}}
-	if err := kube.Apply(ctx, c, fieldOwner, append(priorityclass.Garden(), namespace)...); err != nil {
-		return nil, values, nil, err
-	}
-	etcd, err := u.etcdCredentials(ctx, cluster)
+// operatorObjects renders the chart of gardener-operator.
+func (u *upRun) operatorObjects(cluster Cluster) ([]client.Object, error) {
+	archive, err := charts.Archive(charts.Operator)
 	if err != nil {
-		return nil, values, nil, err
+		return nil, err
 	}
-	manager, err := secrets.New(ctx, secrets.Values{Client: c, Namespace: namespace.Name, Identity: fieldOwner})
+	config, err := clientcmd.BuildConfigFromFlags("", u.KubeconfigFile(cluster.Name))
 	if err != nil {
-		return nil, values, nil, err
+		return nil, err
 	}
-	const ca = "ca-gardener"
-	caBundle, err := manager.Generate(ctx, &secrets.CertificateAuthority{Name: ca, CommonName: "gardener"}, secrets.KeepOld())
+	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return nil, values, nil, err
+		return nil, err
 	}
-	certificate, err := manager.Generate(ctx, &secrets.Certificate{
-		Name: gardenerapiserver.Name, CommonName: gardenerapiserver.Name, Usage: secrets.ServerCert,
-		DNSNames: gardenerapiserver.DNSNames(namespace.Name),
-	}, secrets.SignedBy(ca))
+	version, err := d.ServerVersion()
 	if err != nil {
-		return nil, values, nil, err
+		return nil, fmt.Errorf("read version of cluster %q: %w", cluster.Name, err)
 	}
-	if err := manager.Cleanup(ctx); err != nil {
-		return nil, values, nil, err
-	}
-
-	values = gardenerapiserver.Values{
-		Namespace: namespace.Name, Image: image, Replicas: 1, ClusterIdentity: "garden-" + u.Name,
-		EtcdServers: []string{fmt.Sprintf("https://%s:2379", u.network().Machine(cluster.Machines[0].Number))}, EtcdSecret: etcd.Name,
-		Certificate: certificate.Name, CA: caBundle.Data[secrets.DataKeyCertificateCA],
-	}
-	controllerManager, err := gardenercontrollermanager.Objects(gardenercontrollermanager.Values{Namespace: namespace.Name, Image: image, Replicas: 1})
+	rendered, err := chart.Render(archive, chart.Release{
+		Name: "gardener-operator", Namespace: constants.GardenNamespace, Kubernetes: *version,
+		Values: map[string]any{
+			"image":                map[string]any{"ref": u.image},
+			"imageVectorOverwrite": "images:\n- name: gardener\n  ref: " + u.image + "\n",
+		},
+	})
 	if err != nil {
-		return nil, values, nil, err
+		return nil, err
 	}
-	scheduler, err := gardenerscheduler.Objects(gardenerscheduler.Values{Namespace: namespace.Name, Image: image, Replicas: 1})
-	if err != nil {
-		return nil, values, nil, err
+	objects := make([]client.Object, 0, len(rendered))
+	for _, object := range rendered {
+		objects = append(objects, object)
 	}
-	server = append([]client.Object{etcd}, gardenrbac.Objects()...)
-	return server, values, slices.Concat(controllerManager, scheduler), nil
+	return objects, nil
 }
 
-// deleteFormerRoles deletes the roles of gardenlets that a landscape of a former version has.
-func deleteFormerRoles(ctx context.Context, c client.Client) error {
-	var errs []error
-	for _, list := range []client.ObjectList{&rbacv1.ClusterRoleBindingList{}, &rbacv1.ClusterRoleList{}, &rbacv1.RoleBindingList{}, &rbacv1.RoleList{}} {
-		if err := c.List(ctx, list); err != nil {
-			return fmt.Errorf("list roles and their bindings: %w", err)
-		}
-		errs = append(errs, meta.EachListItem(list, func(item runtime.Object) error {
-			if role, ok := item.(client.Object); ok && gardenrbac.Former(role.GetName()) {
-				return client.IgnoreNotFound(c.Delete(ctx, role))
-			}
-			return nil
-		}))
+// gardenResource is the Garden of a landscape: small, as it runs on one machine.
+func (u *upRun) gardenResource(cluster Cluster) *operatorv1alpha1.Garden {
+	domain := u.domain()
+	version := cluster.Version[1:] // without the v
+	return &operatorv1alpha1.Garden{
+		ObjectMeta: metav1.ObjectMeta{Name: gardenName},
+		Spec: operatorv1alpha1.GardenSpec{
+			DNS: &operatorv1alpha1.DNSManagement{Providers: []operatorv1alpha1.DNSProvider{{
+				Name: providerType, Type: providerType, SecretRef: corev1.LocalObjectReference{Name: domainSecret},
+			}}},
+			RuntimeCluster: operatorv1alpha1.RuntimeCluster{
+				Ingress: operatorv1alpha1.Ingress{
+					Domains:    []operatorv1alpha1.DNSDomain{{Name: "ingress." + domain}},
+					Controller: corev1beta1.IngressController{Kind: "nginx"},
+				},
+				Networking: operatorv1alpha1.RuntimeNetworking{
+					Nodes: []string{u.network().Subnet().String()}, Pods: []string{cluster.pods().String()}, Services: []string{cluster.services().String()},
+				},
+				Provider: operatorv1alpha1.Provider{Region: new("local")},
+				Settings: &operatorv1alpha1.Settings{
+					// Control planes here have small requests that need no recommendations, and the images of VPA take a minute to build.
+					VerticalPodAutoscaler: &operatorv1alpha1.SettingVerticalPodAutoscaler{Enabled: new(false)},
+				},
+			},
+			VirtualCluster: operatorv1alpha1.VirtualCluster{
+				DNS: operatorv1alpha1.DNS{Domains: []operatorv1alpha1.DNSDomain{{Name: u.gardenDomain()}}},
+				ETCD: &operatorv1alpha1.ETCD{
+					Main: &operatorv1alpha1.ETCDMain{Backup: &operatorv1alpha1.Backup{
+						Provider: providerType, SecretRef: corev1.LocalObjectReference{Name: backupSecret},
+					}},
+					Events: &operatorv1alpha1.ETCDEvents{},
+				},
+				Kubernetes: operatorv1alpha1.Kubernetes{
+					Version: version,
+					KubeAPIServer: &operatorv1alpha1.KubeAPIServerConfig{KubeAPIServerConfig: corev1beta1.KubeAPIServerConfig{
+						AuditConfig: &corev1beta1.AuditConfig{AuditPolicy: &corev1beta1.AuditPolicy{
+							ConfigMapRef: &corev1.ObjectReference{Name: auditPolicyConfigMap},
+						}},
+					}},
+				},
+				Maintenance: operatorv1alpha1.Maintenance{TimeWindow: corev1beta1.MaintenanceTimeWindow{Begin: "220000+0100", End: "230000+0100"}},
+				Networking:  operatorv1alpha1.Networking{Services: []string{"100.64.0.0/13"}},
+				Gardener: operatorv1alpha1.Gardener{
+					ClusterIdentity: "garden-" + u.Name, GardenerDiscoveryServer: &operatorv1alpha1.GardenerDiscoveryServerConfig{},
+				},
+			},
+		},
 	}
-	return errors.Join(errs...)
 }
 
-// etcdCredentials is a Secret with kubeadm's client certificate for the cluster's etcd.
-func (u *upRun) etcdCredentials(ctx context.Context, cluster Cluster) (*corev1.Secret, error) {
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: "etcd-client"}, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{},
+// gardenDomain is the domain of the virtual cluster.
+func (l *Landscape) gardenDomain() string { return "garden." + l.domain() }
+
+// gardenReady returns why a Garden is not ready, or nil if it is.
+func gardenReady(garden *operatorv1alpha1.Garden) error {
+	op := garden.Status.LastOperation
+	switch {
+	case op == nil || garden.Status.ObservedGeneration != garden.Generation:
+		return errors.New("gardener-operator has not reconciled the Garden yet")
+	case op.State != corev1beta1.LastOperationStateSucceeded:
+		return fmt.Errorf("%s %s (%d%%): %s", op.Type, op.State, op.Progress, op.Description)
 	}
-	for key, file := range map[string]string{
-		secrets.DataKeyCertificateCA: "etcd/ca.crt", secrets.DataKeyCertificate: "apiserver-etcd-client.crt", secrets.DataKeyPrivateKey: "apiserver-etcd-client.key",
+	for _, typ := range []corev1beta1.ConditionType{
+		operatorv1alpha1.VirtualGardenAPIServerAvailable, operatorv1alpha1.RuntimeComponentsHealthy, operatorv1alpha1.VirtualComponentsHealthy,
 	} {
-		content, err := u.client.Run(ctx, cluster.Machines[0].Name, nil, "cat", "/etc/kubernetes/pki/"+file)
-		if err != nil {
-			return nil, fmt.Errorf("read the credentials of etcd: %w", err)
+		condition := kube.Condition(garden.Status.Conditions, typ)
+		if condition == nil {
+			return fmt.Errorf("condition %s is missing", typ)
 		}
-		secret.Data[key] = []byte(content)
+		if err := kube.ConditionsTrue([]corev1beta1.Condition{*condition}); err != nil {
+			return err
+		}
 	}
-	return secret, nil
+	return nil
 }
 
-// awaitGarden returns when all processes of the garden are healthy.
-func awaitGarden(ctx context.Context, c client.WithWatch, detail func(string)) error {
-	return awaitDeployments(ctx, c, detail, gardenerapiserver.Name, gardenercontrollermanager.Name, gardenerscheduler.Name)
-}
-
-// awaitDeployments returns when Deployments of the garden are rolled out and healthy.
-func awaitDeployments(ctx context.Context, c client.WithWatch, detail func(string), names ...string) error {
-	return kube.Await(ctx, c, &appsv1.DeploymentList{}, func(deployments []*appsv1.Deployment) error {
-		for _, name := range names {
-			index := slices.IndexFunc(deployments, func(d *appsv1.Deployment) bool { return d.Name == name })
-			if index < 0 {
-				return fmt.Errorf("Deployment %q not found", name)
-			}
-			if err := kube.DeploymentComplete(deployments[index]); err != nil {
-				return err
-			}
+// writeGardenKubeconfig writes a kubeconfig for the virtual cluster with a client certificate, which reaches it through the gateway.
+func (u *upRun) writeGardenKubeconfig(ctx context.Context, c client.Client) error {
+	raw, err := access.Kubeconfig(ctx, access.Values{
+		SeedAPI: c, Namespace: constants.GardenNamespace, Host: "api." + u.gardenDomain(), User: gardenAccess,
+		Validity: gardenAccessValidity, Now: time.Now(),
+	})
+	if err != nil {
+		return err
+	}
+	config, err := clientcmd.Load(raw)
+	if err != nil {
+		return err
+	}
+	gateway := &corev1.Service{}
+	if err := c.Get(ctx, gatewayService, gateway); err != nil {
+		return fmt.Errorf("find the gateway: %w", err)
+	}
+	if len(gateway.Status.LoadBalancer.Ingress) == 0 {
+		return errors.New("the gateway has no address yet")
+	}
+	for _, cluster := range config.Clusters {
+		if err := byAddress(cluster, gateway.Status.LoadBalancer.Ingress[0].IP); err != nil {
+			return err
 		}
-		return nil
-	}, func(reason error) { detail(reason.Error()) }, client.InNamespace(constants.GardenNamespace))
+	}
+	if raw, err = clientcmd.Write(*config); err != nil {
+		return err
+	}
+	return os.WriteFile(u.KubeconfigFile(VirtualGarden), raw, 0o600)
 }

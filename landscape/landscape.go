@@ -23,8 +23,10 @@ import (
 const (
 	// DefaultName is the landscape that commands use when none is named.
 	DefaultName = "local"
-	// RuntimeCluster is the first cluster of every landscape. The garden lives in it, and the first seed.
+	// RuntimeCluster is the first cluster of every landscape. gardener-operator runs the garden in it, and it is the first seed.
 	RuntimeCluster = "runtime"
+	// VirtualGarden is the cluster that serves the garden API. Its control plane runs in the runtime cluster.
+	VirtualGarden = "garden"
 
 	// runRoot holds a directory per running landscape. It is empty after a reboot, like the network it describes.
 	runRoot = "/run/gardener-landscape"
@@ -51,7 +53,7 @@ type state struct {
 	Index int `json:"index"`
 	// Clusters are ordered by Number; the runtime cluster is the first.
 	Clusters []Cluster `json:"clusters"`
-	// VirtualGarden says that gardener-operator has installed the garden, with a virtual cluster, instead of the landscape in the runtime cluster.
+	// VirtualGarden says that the landscape has a garden.
 	VirtualGarden bool `json:"virtualGarden,omitempty"`
 	// Image is the gardener image with which the reconciliation of all shoots was requested, empty without a garden.
 	Image string `json:"image,omitempty"`
@@ -150,6 +152,9 @@ func makeCommand(target, landscape string) string {
 	return "make " + target + " NAME=" + landscape
 }
 
+// HasGarden reports whether the landscape has a garden, or will have one when "up" has finished.
+func (l *Landscape) HasGarden() bool { return l.state.VirtualGarden }
+
 // Exists reports whether the landscape has files or networks on this host.
 func (l *Landscape) Exists() bool {
 	for _, path := range []string{l.Dir, l.runDir(), l.network().NamespacePath()} {
@@ -178,12 +183,12 @@ func (l *Landscape) Cluster(name string) (Cluster, error) {
 
 // CheckKubeconfig returns nil if there is an administrator's kubeconfig of a cluster, and else what to do about it.
 func (l *Landscape) CheckKubeconfig(cluster string) error {
-	if _, err := l.Cluster(cluster); err != nil && !(l.state.VirtualGarden && cluster == VirtualGarden) {
+	if _, err := l.Cluster(cluster); err != nil && !(l.HasGarden() && cluster == VirtualGarden) {
 		return err
 	}
 	if _, err := os.Stat(l.KubeconfigFile(cluster)); err != nil {
 		command := makeCommand("up", l.Name)
-		if cluster != RuntimeCluster {
+		if cluster != RuntimeCluster && cluster != VirtualGarden {
 			command += fmt.Sprintf(" UPFLAGS=%q", "--cluster "+cluster)
 		}
 		return fmt.Errorf("cluster %q has no kubeconfig yet (%w); finish it with: %s", cluster, err, command)
@@ -386,14 +391,6 @@ func (l *Landscape) network() host.Network {
 func (l *Landscape) stateFile() string { return filepath.Join(l.Dir, "landscape.json") }
 func (l *Landscape) runDir() string    { return filepath.Join(runRoot, l.Name) }
 func (l *Landscape) logDir() string    { return filepath.Join(l.Dir, "logs") }
-
-// Garden is the name of the cluster that serves the garden API, for KubeconfigFile and Client: the runtime cluster, or a virtual one in it.
-func (l *Landscape) Garden() string {
-	if l.state.VirtualGarden {
-		return VirtualGarden
-	}
-	return RuntimeCluster
-}
 
 // KubeconfigFile is the file of the administrator's kubeconfig of a cluster.
 func (l *Landscape) KubeconfigFile(cluster string) string {

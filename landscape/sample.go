@@ -27,7 +27,7 @@ func (u *upRun) bringUpSample(ctx context.Context) error {
 	return u.step(ctx, "Creating shoot "+SampleShoot.String(), "", func(ctx context.Context, detail func(string)) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, shootTimeout, fmt.Errorf("not done after %s", shootTimeout))
 		defer cancel()
-		c, err := u.Client(u.Garden())
+		c, err := u.Client(VirtualGarden)
 		if err != nil {
 			return err
 		}

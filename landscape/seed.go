@@ -2,8 +2,6 @@ package landscape
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,15 +14,11 @@ import (
 	"golang.org/x/mod/semver"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/retry"
-	podsecurityapi "k8s.io/pod-security-admission/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -32,15 +26,12 @@ import (
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/charts"
 	"gardener.cloud/gardener/example"
-	"gardener.cloud/gardener/internal/component/gardenlet"
 	"gardener.cloud/gardener/internal/component/gateway"
 	"gardener.cloud/gardener/internal/kube"
-	"gardener.cloud/gardener/internal/kube/bootstraptoken"
 	"gardener.cloud/gardener/landscape/addon"
 )
 
@@ -52,16 +43,12 @@ const (
 	providerType = "local"
 	// seedTimeout is how long a seed may take to become ready on a busy machine.
 	seedTimeout = 5 * time.Minute
-	// bootstrapLife is how long a gardenlet may take until it requests its certificate.
-	bootstrapLife = time.Hour
 	// domainSecret has the credentials for the zones that the landscape's resolver serves. It needs none.
 	domainSecret = "dns-local"
 	// backupSecret has the credentials for the buckets of the landscape. They need none.
 	backupSecret = "backup-local"
 	// defaultDomainSecret has the domain of shoots that do not have one of their own.
 	defaultDomainSecret = "default-domain-local"
-	// issuerSecret has the host of managed issuers of service account tokens. Shoots may have such an issuer if it exists.
-	issuerSecret = "shoot-service-account-issuer"
 	// localDNSNodePort is the port of every machine of a seed with the names of that seed's clusters, for the other seeds.
 	localDNSNodePort = 30053
 )
@@ -95,13 +82,13 @@ func (l *Landscape) clusterOfSeed(name string) (Cluster, error) {
 	return Cluster{}, fmt.Errorf("its seed %q is no cluster of landscape %q", name, l.Name)
 }
 
-// bringUpSeed makes a cluster a seed of the garden, by deploying a gardenlet with a bootstrap token.
+// bringUpSeed makes a cluster a seed of the garden with a Gardenlet.
 func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster) error {
 	name := cluster.seed()
 	return u.step(ctx, "Registering cluster "+cluster.Name+" as seed "+name, "", func(ctx context.Context, detail func(string)) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, seedTimeout, fmt.Errorf("not done after %s", seedTimeout))
 		defer cancel()
-		garden, err := u.Client(u.Garden())
+		garden, err := u.Client(VirtualGarden)
 		if err != nil {
 			return err
 		}
@@ -109,11 +96,7 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster) error {
 		if err != nil {
 			return err
 		}
-		deploy := u.deployGardenlet
-		if u.state.VirtualGarden {
-			deploy = u.orderGardenlet
-		}
-		if err := deploy(ctx, garden, c, cluster); err != nil {
+		if err := u.deployGardenlet(ctx, garden, cluster); err != nil {
 			return err
 		}
 		report := func(reason error) { detail(reason.Error()) }
@@ -141,32 +124,11 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster) error {
 	})
 }
 
-// deployGardenlet deploys a gardenlet with a bootstrap token.
-func (u *upRun) deployGardenlet(ctx context.Context, garden, seed client.Client, cluster Cluster) error {
-	bootstrap, err := u.bootstrapKubeconfig(ctx, garden, seed, cluster.seed())
-	if err != nil {
-		return err
-	}
-	objects, err := gardenlet.Objects(gardenlet.Values{
-		Namespace: constants.GardenNamespace, Image: u.image, Replicas: 1, BootstrapKubeconfig: bootstrap,
-		// What the gardenlet deploys uses the same image.
-		ImageVectorOverwrite: "images:\n- name: gardener\n  ref: " + u.image + "\n",
-		Config:               gardenletconfigv1alpha1.GardenletConfiguration{SeedConfig: &gardenletconfigv1alpha1.SeedConfig{SeedTemplate: u.seed(cluster)}},
-	})
-	if err != nil {
-		return err
-	}
-	if cluster.Name != RuntimeCluster { // The garden has created it there.
-		objects = append([]client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: constants.GardenNamespace}}}, objects...)
-	}
-	return kube.Apply(ctx, seed, fieldOwner, objects...)
-}
-
 // deployedImage is an annotation of a Gardenlet with the image that it was deployed with.
 const deployedImage = "landscape.gardener.cloud/image"
 
-// orderGardenlet creates a Gardenlet, which gardener-operator deploys. It deploys it again when the image has changed.
-func (u *upRun) orderGardenlet(ctx context.Context, garden, _ client.Client, cluster Cluster) error {
+// deployGardenlet creates a Gardenlet, which gardener-operator deploys. It requests another deployment when the image has changed.
+func (u *upRun) deployGardenlet(ctx context.Context, garden client.Client, cluster Cluster) error {
 	reference, err := u.pushChart(ctx, charts.Gardenlet)
 	if err != nil {
 		return err
@@ -221,156 +183,8 @@ func retryReplaced(do func() error) error {
 		webhook := apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
 		return errors.As(err, &discovery) || apierrors.IsServiceUnavailable(err) || webhook
 	}
-	patience := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 1.2, Jitter: 0.1, Steps: 20}
+	patience := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 1.2, Jitter: 0.1, Steps: 27} // more than two minutes
 	return retry.OnError(patience, replaced, do)
-}
-
-// localProvider registers provider-local, with its chart, and the credentials for its zones.
-func (u *upRun) localProvider() ([]client.Object, error) {
-	chart, err := charts.Archive(charts.ProviderLocal)
-	if err != nil {
-		return nil, err
-	}
-	values, err := u.providerValues(localDNSValues(u.state.Clusters))
-	if err != nil {
-		return nil, err
-	}
-	return append([]client.Object{
-		&gardencorev1.ControllerDeployment{
-			ObjectMeta: metav1.ObjectMeta{Name: charts.ProviderLocal},
-			Helm:       &gardencorev1.HelmControllerDeployment{RawChart: chart, Values: values},
-		},
-		&corev1beta1.ControllerRegistration{
-			ObjectMeta: metav1.ObjectMeta{Name: charts.ProviderLocal},
-			Spec: corev1beta1.ControllerRegistrationSpec{
-				Resources: providerResources(),
-				Deployment: &corev1beta1.ControllerRegistrationDeployment{
-					DeploymentRefs: []corev1beta1.DeploymentRef{{Name: charts.ProviderLocal}},
-				},
-			},
-		},
-	}, u.providerSecrets()...), nil
-}
-
-// providerExtension pushes the chart of provider-local, and returns the Extension with which gardener-operator installs it in the runtime cluster, for
-// the garden itself, and registers it in the virtual garden, for seeds.
-func (u *upRun) providerExtension(ctx context.Context) (*operatorv1alpha1.Extension, error) {
-	reference, err := u.pushChart(ctx, charts.ProviderLocal)
-	if err != nil {
-		return nil, err
-	}
-	dns, runtimeDNS := operatedDNSValues(u.state.Clusters)
-	values, err := u.providerValues(dns)
-	if err != nil {
-		return nil, err
-	}
-	runtimeValues, err := json.Marshal(map[string]any{"image": u.image, "dns": runtimeDNS})
-	return extensionOf(reference, values, &apiextensionsv1.JSON{Raw: runtimeValues}), err
-}
-
-// extensionOf is the Extension of provider-local, given the reference of its chart, and the values for seeds and for the runtime cluster.
-func extensionOf(chart string, values, runtimeValues *apiextensionsv1.JSON) *operatorv1alpha1.Extension {
-	return &operatorv1alpha1.Extension{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: charts.ProviderLocal,
-			// Buckets are directories of the node.
-			Annotations: map[string]string{constants.PodSecurityEnforce: string(podsecurityapi.LevelPrivileged)},
-		},
-		Spec: operatorv1alpha1.ExtensionSpec{
-			Resources: providerResources(),
-			Deployment: &operatorv1alpha1.Deployment{Extension: &operatorv1alpha1.ExtensionDeploymentSpec{
-				DeploymentSpec: operatorv1alpha1.DeploymentSpec{Helm: &operatorv1alpha1.ExtensionHelm{
-					OCIRepository: &gardencorev1.OCIRepository{Ref: &chart},
-				}},
-				Values: values, RuntimeClusterValues: runtimeValues,
-				// It does not use the garden, and would have its credentials by default.
-				InjectGardenKubeconfig: new(false),
-			}},
-		},
-	}
-}
-
-// providerValues are the values of provider-local's chart for seeds.
-func (u *upRun) providerValues(dns map[string]any) (*apiextensionsv1.JSON, error) {
-	images, err := u.artifacts.addonImages(u.images)
-	if err != nil {
-		return nil, err
-	}
-	raw, err := json.Marshal(map[string]any{
-		"image":    u.image,
-		"dns":      dns,
-		"machines": map[string]any{"registries": u.machineRegistries()},
-		"images":   map[string]any{"flannel": images["flannel"]},
-	})
-	return &apiextensionsv1.JSON{Raw: raw}, err
-}
-
-// providerResources are the kinds and types that provider-local is responsible for.
-func providerResources() []corev1beta1.ControllerResource {
-	var resources []corev1beta1.ControllerResource
-	for _, kind := range []string{
-		"BackupBucket", "BackupEntry", "ControlPlane", "DNSRecord", "Infrastructure", "OperatingSystemConfig", "Worker",
-	} {
-		resources = append(resources, corev1beta1.ControllerResource{Kind: kind, Type: providerType})
-	}
-	return append(resources, corev1beta1.ControllerResource{Kind: "Network", Type: "flannel"})
-}
-
-// providerSecrets are the credentials for zones and buckets, which seeds refer to, and the domains of shoots.
-func (u *upRun) providerSecrets() []client.Object {
-	objects := []client.Object{
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: domainSecret}, Type: corev1.SecretTypeOpaque},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: backupSecret}, Type: corev1.SecretTypeOpaque},
-		// Shoots without a domain of their own have a name in this one.
-		&corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: constants.GardenNamespace, Name: defaultDomainSecret, Labels: map[string]string{constants.GardenRole: constants.GardenRoleDefaultDomain},
-				Annotations: map[string]string{constants.DNSProvider: providerType, constants.DNSDomain: "external." + u.domain()},
-			},
-			Type: corev1.SecretTypeOpaque,
-		},
-	}
-	if !u.state.VirtualGarden { // gardener-operator writes it
-		objects = append(objects, u.issuerHost())
-	}
-	return objects
-}
-
-// localDNSValues say where the DNS server of each seed listens. Other clusters reach it only if there are several seeds.
-func localDNSValues(clusters []Cluster) map[string]any {
-	seeds := seedClusters(clusters)
-	addresses := map[string]any{}
-	for _, seed := range seeds {
-		addresses[seed.seed()] = seed.localDNS().String()
-	}
-	values := map[string]any{"clusterIPs": addresses, "zones": []string{addon.LocalZone}}
-	if len(seeds) > 1 {
-		values["nodePort"] = localDNSNodePort
-	}
-	return values
-}
-
-// operatedDNSValues are localDNSValues if the garden has a provider-local of its own: that one has the address and the port of the runtime cluster, which
-// two Services cannot share, and serves the names of the seed there too.
-func operatedDNSValues(clusters []Cluster) (seeds, garden map[string]any) {
-	seeds = localDNSValues(clusters)
-	garden = maps.Clone(seeds)
-	delete(garden, "clusterIPs")
-	addresses := maps.Clone(seeds["clusterIPs"].(map[string]any)) //nolint:forcetypeassert // see localDNSValues
-	garden["clusterIP"] = addresses[seedName]
-	delete(addresses, seedName)
-	seeds["clusterIPs"], seeds["servedByGarden"] = addresses, []string{seedName}
-	return seeds, garden
-}
-
-// issuerHost names the host of managed issuers. No process serves their documents there yet, which are in the garden.
-func (u *upRun) issuerHost() *corev1.Secret {
-	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: constants.GardenNamespace, Name: issuerSecret, Labels: map[string]string{constants.GardenRole: constants.GardenRoleShootServiceAccountIssuer},
-		},
-		Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"hostname": []byte("discovery.ingress." + u.domain())},
-	}
 }
 
 // samples are the objects that Shoots of the landscape refer to: a project, a cloud profile with the machine image of this distribution,
@@ -474,40 +288,6 @@ func (u *upRun) seed(cluster Cluster) corev1beta1.SeedTemplate {
 			},
 		},
 	}
-}
-
-// bootstrapKubeconfig is the kubeconfig with which the gardenlet of a seed requests its certificate from the garden. It returns none if the
-// gardenlet has one already.
-func (u *upRun) bootstrapKubeconfig(ctx context.Context, garden, seed client.Client, name string) ([]byte, error) {
-	key := client.ObjectKey{Namespace: constants.GardenNamespace, Name: gardenlet.KubeconfigSecret}
-	if err := seed.Get(ctx, key, &corev1.Secret{}); !apierrors.IsNotFound(err) {
-		return nil, err
-	}
-	raw := make([]byte, 11)
-	_, _ = rand.Read(raw) // never fails
-	random := hex.EncodeToString(raw)
-	id, secret := random[:6], random[6:]
-	token := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-" + id},
-		Type:       corev1.SecretTypeBootstrapToken,
-		StringData: map[string]string{
-			"description": bootstraptoken.ForSeed(name), "token-id": id, "token-secret": secret,
-			"usage-bootstrap-authentication": "true", "expiration": time.Now().Add(bootstrapLife).UTC().Format(time.RFC3339),
-		},
-	}
-	if err := garden.Create(ctx, token); err != nil {
-		return nil, fmt.Errorf("create bootstrap token: %w", err)
-	}
-	admin, err := clientcmd.BuildConfigFromFlags("", u.KubeconfigFile(u.Garden()))
-	if err != nil {
-		return nil, err
-	}
-	config := clientcmdapi.NewConfig()
-	config.Clusters["garden"] = &clientcmdapi.Cluster{Server: admin.Host, CertificateAuthorityData: admin.CAData}
-	config.AuthInfos["gardenlet"] = &clientcmdapi.AuthInfo{Token: id + "." + secret}
-	config.Contexts["garden"] = &clientcmdapi.Context{Cluster: "garden", AuthInfo: "gardenlet"}
-	config.CurrentContext = "garden"
-	return clientcmd.Write(*config)
 }
 
 // seedReady returns why a seed is not ready, or nil if it is.

@@ -24,17 +24,6 @@ func TestKubernetesVersions(t *testing.T) {
 	}
 }
 
-// gardener-apiserver admits shoots with a managed issuer if a Secret with this role exists, and gardenlets take the host from it.
-func TestIssuerHost(t *testing.T) {
-	secret := (&upRun{Landscape: &Landscape{Name: "mine"}}).issuerHost()
-	if secret.Namespace != "garden" || secret.Labels["gardener.cloud/role"] != "shoot-service-account-issuer" {
-		t.Errorf("the Secret is %s/%s with labels %v", secret.Namespace, secret.Name, secret.Labels)
-	}
-	if diff := cmp.Diff("discovery.ingress.mine.local.gardener.cloud", string(secret.Data["hostname"])); diff != "" {
-		t.Errorf("hostname (-want +got):\n%s", diff)
-	}
-}
-
 // Each seed serves the names of its own clusters, so with several seeds, each asks the others for names that it does not know.
 func TestLocalDNS(t *testing.T) {
 	runtime := Cluster{Name: "runtime", Machines: []Machine{{"runtime-0", 0}}}
@@ -43,15 +32,13 @@ func TestLocalDNS(t *testing.T) {
 	for name, tc := range map[string]struct {
 		clusters []Cluster
 		servers  map[string][]string
-		values   map[string]any
-		// operated and garden are those for seeds and for the garden itself, if gardener-operator has installed the garden.
-		operated, garden map[string]any
+		// seeds and garden are the values for seeds and for the garden itself.
+		seeds, garden map[string]any
 	}{
 		"one seed": {
 			clusters: []Cluster{runtime, other},
 			servers:  map[string][]string{"runtime": {"10.2.0.53:53"}, "other": nil},
-			values:   map[string]any{"clusterIPs": map[string]any{"local": "10.2.0.53"}, "zones": []string{"local.gardener.cloud"}},
-			operated: map[string]any{"clusterIPs": map[string]any{}, "servedByGarden": []string{"local"}, "zones": []string{"local.gardener.cloud"}},
+			seeds:    map[string]any{"clusterIPs": map[string]any{}, "servedByGarden": []string{"local"}, "zones": []string{"local.gardener.cloud"}},
 			garden:   map[string]any{"clusterIP": "10.2.0.53", "zones": []string{"local.gardener.cloud"}},
 		},
 		"two seeds": {
@@ -59,10 +46,7 @@ func TestLocalDNS(t *testing.T) {
 			servers: map[string][]string{
 				"runtime": {"10.2.0.53:53", "172.30.0.4:30053"}, "other": nil, "local-2": {"10.244.0.53:53", "172.30.0.2:30053"},
 			},
-			values: map[string]any{
-				"clusterIPs": map[string]any{"local": "10.2.0.53", "local-2": "10.244.0.53"}, "zones": []string{"local.gardener.cloud"}, "nodePort": 30053,
-			},
-			operated: map[string]any{
+			seeds: map[string]any{
 				"clusterIPs": map[string]any{"local-2": "10.244.0.53"}, "servedByGarden": []string{"local"}, "zones": []string{"local.gardener.cloud"}, "nodePort": 30053,
 			},
 			garden: map[string]any{"clusterIP": "10.2.0.53", "zones": []string{"local.gardener.cloud"}, "nodePort": 30053},
@@ -81,12 +65,9 @@ func TestLocalDNS(t *testing.T) {
 			if diff := cmp.Diff(tc.servers, got); diff != "" {
 				t.Errorf("servers (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.values, localDNSValues(tc.clusters)); diff != "" {
+			seeds, garden := localDNSValues(tc.clusters)
+			if diff := cmp.Diff([]map[string]any{tc.seeds, tc.garden}, []map[string]any{seeds, garden}); diff != "" {
 				t.Errorf("values (-want +got):\n%s", diff)
-			}
-			operated, garden := operatedDNSValues(tc.clusters)
-			if diff := cmp.Diff([]map[string]any{tc.operated, tc.garden}, []map[string]any{operated, garden}); diff != "" {
-				t.Errorf("values with gardener-operator (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -126,7 +107,7 @@ func TestSeed(t *testing.T) {
 
 // The Extension is valid, and what gardener-operator makes of it in the runtime cluster, and the gardenlet in a seed, are values of the chart.
 func TestProviderExtension(t *testing.T) {
-	seeds, garden := operatedDNSValues([]Cluster{{Name: "runtime", Machines: []Machine{{"runtime-0", 0}}}})
+	seeds, garden := localDNSValues([]Cluster{{Name: "runtime", Machines: []Machine{{"runtime-0", 0}}}})
 	raw := func(values map[string]any) *apiextensionsv1.JSON {
 		data, err := json.Marshal(values)
 		if err != nil {

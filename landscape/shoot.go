@@ -36,10 +36,10 @@ type Access struct {
 // ShootKubeconfig requests credentials for a shoot from the garden, and returns the file with a kubeconfig that works on this computer: the
 // names of shoots are resolved in clusters of the landscape only, so it has the address of the gateway.
 func (l *Landscape) ShootKubeconfig(ctx context.Context, access Access) (string, error) {
-	if err := l.CheckKubeconfig(RuntimeCluster); err != nil {
+	if err := l.CheckKubeconfig(VirtualGarden); err != nil {
 		return "", err
 	}
-	c, err := l.Client(l.Garden())
+	c, err := l.Client(VirtualGarden)
 	if err != nil {
 		return "", err
 	}

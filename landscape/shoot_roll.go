@@ -20,7 +20,7 @@ func (u *upRun) rollShoots(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, gardenTimeout, fmt.Errorf("not done after %s", gardenTimeout))
 	defer cancel()
-	c, err := u.Client(u.Garden())
+	c, err := u.Client(VirtualGarden)
 	if err != nil {
 		return err
 	}

@@ -96,6 +96,9 @@ type ShootStatus struct {
 
 // gardenStatus reads the garden. It returns nil if the landscape has none.
 func (l *Landscape) gardenStatus(ctx context.Context) *GardenStatus {
+	if !l.HasGarden() {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	status := &GardenStatus{}
@@ -104,12 +107,7 @@ func (l *Landscape) gardenStatus(ctx context.Context) *GardenStatus {
 	var errs []error
 	for _, cluster := range seedClusters(l.state.Clusters) {
 		deployments, statefulSets, pods := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &corev1.PodList{}
-		err := l.list(ctx, cluster.Name, deployments, statefulSets, pods)
-		hasGarden := slices.ContainsFunc(deployments.Items, func(d appsv1.Deployment) bool { return d.Namespace == constants.GardenNamespace })
-		switch {
-		case cluster.Name == RuntimeCluster && (err != nil || !hasGarden):
-			return nil
-		case err != nil:
+		if err := l.list(ctx, cluster.Name, deployments, statefulSets, pods); err != nil {
 			continue // The status of the cluster says so.
 		}
 		used := UsageOf(pods.Items)
@@ -123,7 +121,7 @@ func (l *Landscape) gardenStatus(ctx context.Context) *GardenStatus {
 		machines = append(machines, inCluster.Items...)
 	}
 	seeds, shoots := &corev1beta1.SeedList{}, &corev1beta1.ShootList{}
-	if err := errors.Join(append(errs, l.list(ctx, l.Garden(), seeds, shoots))...); err != nil {
+	if err := errors.Join(append(errs, l.list(ctx, VirtualGarden, seeds, shoots))...); err != nil {
 		status.Problem = err.Error()
 	}
 	for i := range seeds.Items {

@@ -54,9 +54,7 @@ type UpOptions struct {
 	Images imagevector.Vector
 	// Gardener is the path of the binary gardener. Empty for clusters without a garden.
 	Gardener string
-	// Operator installs the garden through gardener-operator, with a virtual cluster. It stays so: objects do not move between the two.
-	Operator bool
-	// RotateEncryptionKeys rotates the keys that Secrets and resources of the garden are encrypted with in etcd. Old ones are rotated anyway.
+	// RotateEncryptionKeys rotates the keys that Secrets and resources of the garden are encrypted with in etcd. Old ones of clusters are rotated anyway.
 	RotateEncryptionKeys bool
 	// Shoot creates the sample shoot and waits for it. It needs a garden.
 	Shoot bool
@@ -72,8 +70,8 @@ func (l *Landscape) Check(options UpOptions) error {
 	if l.damage != nil {
 		return l.damage
 	}
-	if options.Operator && !l.state.VirtualGarden && l.state.Image != "" {
-		return fmt.Errorf("the runtime cluster of landscape %q serves the garden API, whose objects do not move to a virtual cluster: take the landscape down first", l.Name)
+	if !l.state.VirtualGarden && l.state.Image != "" {
+		return fmt.Errorf("a former version has created landscape %q, whose runtime cluster serves the garden API; its objects do not move to a virtual garden: take the landscape down first", l.Name)
 	}
 	next, _, err := l.plan(options.withDefaults(), "")
 	if err != nil {
@@ -177,7 +175,7 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 		}
 	}
 	l.state.Clusters = next
-	l.state.VirtualGarden = l.state.VirtualGarden || options.Operator
+	l.state.VirtualGarden = l.state.VirtualGarden || options.Gardener != ""
 	if err := l.save(); err != nil {
 		return err
 	}
@@ -542,12 +540,7 @@ func (u *upRun) bringUpCluster(ctx context.Context, cluster Cluster) error {
 		}
 	}
 	// The nodes and pods of the cluster become ready meanwhile.
-	if cluster.Name == RuntimeCluster && u.gardener != "" && u.state.VirtualGarden {
-		if err := u.bringUpOperator(ctx, cluster); err != nil {
-			return err
-		}
-	}
-	if cluster.Name == RuntimeCluster && u.gardener != "" && !u.state.VirtualGarden {
+	if cluster.Name == RuntimeCluster && u.gardener != "" {
 		if err := u.bringUpGarden(ctx, cluster); err != nil {
 			return err
 		}

@@ -202,7 +202,8 @@ func (c *cli) kubeconfigCommand() *cobra.Command {
 		Use:   "kubeconfig [CLUSTER]",
 		Short: "Print the path of a cluster's kubeconfig",
 		Long: `Examples:
-  export KUBECONFIG=$(landscape kubeconfig)
+  export KUBECONFIG=$(landscape kubeconfig)    # the garden, or the runtime cluster of a landscape without a garden
+  kubectl --kubeconfig $(landscape kubeconfig runtime) get gardens
   landscape kubeconfig local-2 --content > seed.yaml
   kubectl --kubeconfig $(landscape kubeconfig shoot garden-local/local) get nodes`,
 		Args: cobra.MaximumNArgs(1),
@@ -212,6 +213,9 @@ func (c *cli) kubeconfigCommand() *cobra.Command {
 				return err
 			}
 			name := landscape.RuntimeCluster
+			if l.HasGarden() {
+				name = landscape.VirtualGarden
+			}
 			if len(args) > 0 {
 				name = args[0]
 			}

@@ -140,16 +140,16 @@ func TestUpReportsFailureToPrograms(t *testing.T) {
 }
 
 func TestAdvice(t *testing.T) {
-	result := upResult{Kubeconfig: "/k/runtime.yaml"}
+	result := upResult{Kubeconfig: "/k/cluster.yaml", RuntimeKubeconfig: "/k/runtime.yaml"}
 	for name, tc := range map[string]struct {
 		kubectl, proxy string
 		garden         bool
 		want           string
 	}{
-		"clusters, a proxy":    {proxy: "export NO_PROXY=x", want: "\n  export NO_PROXY=x    # proxies cannot reach it\n  export KUBECONFIG=/k/runtime.yaml\n"},
-		"a garden":             {garden: true, want: "also the seed:\n  export KUBECONFIG=/k/runtime.yaml\n"},
-		"a garden, no kubectl": {garden: true, kubectl: "/c/kubectl", want: "also the seed:\n  alias kubectl=/c/kubectl    # PATH has no kubectl\n  export KUBECONFIG=/k/runtime.yaml\n"},
-		"clusters, no kubectl": {kubectl: "/c/kubectl", want: "\n  alias kubectl=/c/kubectl    # PATH has no kubectl\n  export KUBECONFIG=/k/runtime.yaml\n  kubectl get nodes"},
+		"clusters, a proxy":    {proxy: "export NO_PROXY=x", want: "\n  export NO_PROXY=x    # proxies cannot reach it\n  export KUBECONFIG=/k/cluster.yaml\n"},
+		"a garden":             {garden: true, want: "also the seed, has /k/runtime.yaml:\n  export KUBECONFIG=/k/cluster.yaml\n"},
+		"a garden, no kubectl": {garden: true, kubectl: "/c/kubectl", want: "the seed, has /k/runtime.yaml:\n  alias kubectl=/c/kubectl    # PATH has no kubectl\n  export KUBECONFIG=/k/cluster.yaml\n"},
+		"clusters, no kubectl": {kubectl: "/c/kubectl", want: "\n  alias kubectl=/c/kubectl    # PATH has no kubectl\n  export KUBECONFIG=/k/cluster.yaml\n  kubectl get nodes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := result.advice("local", tc.kubectl, tc.proxy, tc.garden); !strings.Contains(got, tc.want) {

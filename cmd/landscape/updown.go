@@ -27,7 +27,7 @@ func (c *cli) upCommand() *cobra.Command {
 		Use:   "up",
 		Short: "Bring a landscape up, or change it",
 		Long: `Examples:
-  landscape up                                 # the runtime cluster with one machine, the garden in it, and a shoot
+  landscape up                                 # a cluster with one machine, gardener-operator and the garden in it, and a shoot
   landscape up --without-shoot                 # the garden only
   landscape up --only-clusters                 # without the garden
   landscape up --machines 3                    # the runtime cluster with three machines, more or fewer than before
@@ -52,9 +52,6 @@ func (c *cli) upCommand() *cobra.Command {
 			}
 			if cmd.Flags().Changed("seeds") && options.Seeds < 1 {
 				return fmt.Errorf("--seeds must be at least 1, not %d", options.Seeds)
-			}
-			if options.Operator && onlyClusters {
-				return errors.New("--operator installs a garden: leave out --only-clusters")
 			}
 			if onlyClusters && options.Seeds > 0 {
 				return errors.New("--seeds needs a garden: leave out --only-clusters")
@@ -91,8 +88,8 @@ func (c *cli) upCommand() *cobra.Command {
 				cluster = landscape.RuntimeCluster
 			}
 			done := upResult{Landscape: l.Name, Seconds: time.Since(start).Seconds(), Kubeconfig: l.KubeconfigFile(cluster)}
-			if garden := l.Garden(); garden != landscape.RuntimeCluster && cluster == landscape.RuntimeCluster && !onlyClusters {
-				done.Kubeconfig, done.RuntimeKubeconfig = l.KubeconfigFile(garden), done.Kubeconfig
+			if cluster == landscape.RuntimeCluster && !onlyClusters {
+				done.Kubeconfig, done.RuntimeKubeconfig = l.KubeconfigFile(landscape.VirtualGarden), done.Kubeconfig
 			}
 			if options.Shoot {
 				access := landscape.Access{Shoot: landscape.SampleShoot, Expiration: kubeconfigLife}
@@ -114,8 +111,7 @@ func (c *cli) upCommand() *cobra.Command {
 	cmd.Flags().IntVar(&options.Seeds, "seeds", 0, "number of seeds of the garden: local, which is the runtime cluster, local-2 and so on (default: what it has, or 1)")
 	cmd.Flags().StringVar(&options.Version, "kubernetes-version", "", "Kubernetes version of a new cluster, such as v1.35.4 (default: the distribution's); it must have been built")
 	cmd.Flags().BoolVar(&options.RotateEncryptionKeys, "rotate-encryption-keys", false,
-		"rotate the keys that Secrets and resources of the garden are encrypted with in etcd; keys of more than 90 days are rotated anyway")
-	cmd.Flags().BoolVar(&options.Operator, "operator", false, "install the garden with gardener-operator, in a virtual cluster; for a new landscape")
+		"rotate the keys that Secrets of the clusters and resources of the garden are encrypted with in etcd; those of clusters are rotated anyway after 90 days")
 	cmd.Flags().BoolVar(&onlyClusters, "only-clusters", false, "bring up clusters without a garden")
 	cmd.Flags().BoolVar(&withoutShoot, "without-shoot", false, "do not create the sample shoot; an existing one stays")
 	cmd.Flags().BoolVar(&check, "check", false, "only check whether this computer can run the landscape, and change nothing")
@@ -172,11 +168,7 @@ func (r upResult) advice(name, kubectl, proxy string, garden bool) string {
 	if !garden {
 		return text + "  kubectl get nodes,pods -A\n  " + program + " status\n"
 	}
-	title := "The garden, which is also the seed:"
-	if r.RuntimeKubeconfig != "" {
-		title = "The garden. Its runtime cluster, which is also the seed, has " + r.RuntimeKubeconfig + ":"
-	}
-	text = "\n" + title + text
+	text = "\nThe garden. Its runtime cluster, which is also the seed, has " + r.RuntimeKubeconfig + ":" + text
 	if r.ShootKubeconfig != "" {
 		text += fmt.Sprintf("\nThe shoot %s, for %.0f hours (more with: %s kubeconfig shoot %[1]s):\n  kubectl --kubeconfig %[4]s get nodes,pods -A\n",
 			landscape.SampleShoot, kubeconfigLife.Hours(), program, r.ShootKubeconfig)

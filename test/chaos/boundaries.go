@@ -36,17 +36,17 @@ func runBoundaries(ctx context.Context, flags *flag.FlagSet, args []string) erro
 		return err
 	}
 	const shootName = "boundaries"
-	before, err := observe(ctx, l, c, shootName)
+	before, err := observe(ctx, l, c.garden, shootName)
 	if err != nil {
 		return err
 	}
-	u := &users{l: l, garden: c, before: before, manifest: *manifest}
+	u := &users{l: l, clients: c, before: before, manifest: *manifest}
 	shoot, err := u.shoot(shootName)
 	if err != nil {
 		return err
 	}
 	b := boundaries{users: u, killer: &killer{landscape: *name, programs: []string{"gardenlet"}}}
-	if err := b.interrupt(ctx, "creation", shoot, func() error { return client.IgnoreAlreadyExists(c.Create(ctx, shoot)) }, func(s *corev1beta1.Shoot) bool {
+	if err := b.interrupt(ctx, "creation", shoot, func() error { return client.IgnoreAlreadyExists(c.garden.Create(ctx, shoot)) }, func(s *corev1beta1.Shoot) bool {
 		return kube.ShootHealthy(s) == nil
 	}); err != nil {
 		return err
@@ -54,7 +54,8 @@ func runBoundaries(ctx context.Context, flags *flag.FlagSet, args []string) erro
 	if err := u.matchesSpec(ctx, shoot); err != nil {
 		return err
 	}
-	if err := b.interrupt(ctx, "deletion", shoot, func() error { return kube.DeleteShoot(ctx, c, client.ObjectKeyFromObject(shoot)) }, func(s *corev1beta1.Shoot) bool { return s == nil }); err != nil {
+	deleteShoot := func() error { return kube.DeleteShoot(ctx, c.garden, client.ObjectKeyFromObject(shoot)) }
+	if err := b.interrupt(ctx, "deletion", shoot, deleteShoot, func(s *corev1beta1.Shoot) bool { return s == nil }); err != nil {
 		return err
 	}
 	return before.leaks(ctx)
@@ -152,18 +153,18 @@ func (b boundaries) crash(ctx context.Context) (kills int) {
 		}
 	}
 	pods := &corev1.PodList{}
-	if err := b.garden.List(ctx, pods, client.InNamespace(constants.GardenNamespace)); err != nil {
+	if err := b.seed.List(ctx, pods, client.InNamespace(constants.GardenNamespace)); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 	}
 	for i := range pods.Items {
 		if pod := &pods.Items[i]; strings.HasPrefix(pod.Name, "gardenlet-") {
-			if err := b.garden.Delete(ctx, pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+			if err := b.seed.Delete(ctx, pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
 				fmt.Fprintln(os.Stderr, "error:", err)
 			}
 		}
 	}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: "gardenlet-leader-election"}}
-	if err := b.garden.Delete(ctx, lease); client.IgnoreNotFound(err) != nil {
+	if err := b.seed.Delete(ctx, lease); client.IgnoreNotFound(err) != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 	}
 	return kills

@@ -56,7 +56,7 @@ func (u *users) matchesSpec(ctx context.Context, shoot *corev1beta1.Shoot) error
 		return nil
 	}
 	server := &appsv1.Deployment{}
-	if err := u.garden.Get(ctx, client.ObjectKey{Namespace: current.Status.TechnicalID, Name: kubeapiserver.Name}, server); err != nil {
+	if err := u.seed.Get(ctx, client.ObjectKey{Namespace: current.Status.TechnicalID, Name: kubeapiserver.Name}, server); err != nil {
 		return fmt.Errorf("shoot %q: %w", key, err)
 	}
 	if err := errors.Join(kube.DeploymentComplete(server), serverMatches(&current.Spec, server)); err != nil {

@@ -28,7 +28,7 @@ type intruder struct {
 
 // newIntruder returns an intruder in the garden of a landscape.
 func newIntruder(l *landscape.Landscape, garden client.Client) (*intruder, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", l.KubeconfigFile(landscape.RuntimeCluster))
+	config, err := clientcmd.BuildConfigFromFlags("", l.KubeconfigFile(landscape.VirtualGarden))
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (i *intruder) run(ctx context.Context) {
 		{"list Shoots", func(ctx context.Context) error { return i.garden.List(ctx, &corev1beta1.ShootList{}) }},
 		{"list Secrets", func(ctx context.Context) error { return i.garden.List(ctx, &corev1.SecretList{}) }},
 		{"get a Secret", func(ctx context.Context) error {
-			obj := secret(constants.GardenNamespace, "gardenlet-kubeconfig")
+			obj := secret(constants.GardenNamespace, "backup-local")
 			return i.garden.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 		}},
 		{"create a Secret", func(ctx context.Context) error {

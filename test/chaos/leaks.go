@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -14,38 +15,53 @@ import (
 	"gardener.cloud/gardener/test/snapshot"
 )
 
-// surroundings are the objects of garden and seed, which are one cluster here, before any shoot was created.
+// surroundings are the objects of garden and seed before any shoot was created.
 type surroundings struct {
-	config  *rest.Config
-	objects []string
+	clusters []*surrounding
 	// without are the namespaces of the control planes of other shoots.
 	without []string
 }
 
-// observe lists the objects of the cluster. Shoots whose names start with prefix must not exist.
-func observe(ctx context.Context, l *landscape.Landscape, c client.Client, prefix string) (*surroundings, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", l.KubeconfigFile(landscape.RuntimeCluster))
-	if err != nil {
-		return nil, err
-	}
+// surrounding are the objects of one cluster.
+type surrounding struct {
+	config  *rest.Config
+	objects []string
+}
+
+// observe lists the objects of garden and seed. Shoots whose names start with prefix must not exist.
+func observe(ctx context.Context, l *landscape.Landscape, garden client.Client, prefix string) (*surroundings, error) {
 	shoots := &corev1beta1.ShootList{}
-	if err := c.List(ctx, shoots); err != nil {
+	if err := garden.List(ctx, shoots); err != nil {
 		return nil, err
 	}
-	s := &surroundings{config: config}
+	s := &surroundings{}
 	for _, shoot := range shoots.Items {
 		if strings.HasPrefix(shoot.Name, prefix) {
 			return nil, fmt.Errorf("shoot %q of an earlier run still exists: delete it, and run this again when it is gone", client.ObjectKeyFromObject(&shoot))
 		}
 		s.without = append(s.without, shoot.Status.TechnicalID)
 	}
-	s.objects, err = snapshot.Take(ctx, config, s.without...)
-	return s, err
+	for _, name := range []string{landscape.VirtualGarden, landscape.RuntimeCluster} {
+		config, err := clientcmd.BuildConfigFromFlags("", l.KubeconfigFile(name))
+		if err != nil {
+			return nil, err
+		}
+		taken, err := snapshot.Take(ctx, config, s.without...)
+		if err != nil {
+			return nil, err
+		}
+		s.clusters = append(s.clusters, &surrounding{config, taken})
+	}
+	return s, nil
 }
 
 // leaks returns an error if there are more or fewer objects than before. It waits for objects whose deletion takes a moment longer.
 func (s *surroundings) leaks(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settle)
 	defer cancel()
-	return snapshot.Await(ctx, s.config, s.objects, s.without...)
+	var errs []error
+	for _, cluster := range s.clusters {
+		errs = append(errs, snapshot.Await(ctx, cluster.config, cluster.objects, s.without...))
+	}
+	return errors.Join(errs...)
 }

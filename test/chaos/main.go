@@ -70,16 +70,21 @@ func run(args []string) error {
 	return scenarios[args[0]](ctx, flag.NewFlagSet(args[0], flag.ExitOnError), args[1:])
 }
 
-// open returns a landscape that is up, and a client of its garden, which is its seed as well.
-func open(name string) (*landscape.Landscape, client.WithWatch, error) {
-	l, err := landscape.Open(".landscape", name)
-	if err != nil {
-		return nil, nil, err
+// clients are those of the garden, and of its first seed.
+type clients struct{ garden, seed client.WithWatch }
+
+// open returns a landscape that is up, and its clients.
+func open(name string) (l *landscape.Landscape, c clients, err error) {
+	if l, err = landscape.Open(".landscape", name); err != nil {
+		return nil, c, err
 	}
-	if _, err := l.Cluster(landscape.RuntimeCluster); err != nil { // the error has the command that brings it up
-		return nil, nil, err
+	if err := l.CheckKubeconfig(landscape.VirtualGarden); err != nil { // it has the command that brings it up
+		return nil, c, err
 	}
-	c, err := l.Client(landscape.RuntimeCluster)
+	if c.garden, err = l.Client(landscape.VirtualGarden); err != nil {
+		return nil, c, err
+	}
+	c.seed, err = l.Client(landscape.RuntimeCluster)
 	return l, c, err
 }
 

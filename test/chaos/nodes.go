@@ -45,8 +45,9 @@ const (
 
 // story is a sequence of changes to a shoot with nodes.
 type story struct {
+	clients
+
 	landscape *landscape.Landscape
-	garden    client.WithWatch
 	killer    *killer
 	key       client.ObjectKey
 	manifest  string
@@ -93,12 +94,12 @@ func runNodes(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	}
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	l, garden, err := open(*name)
+	l, c, err := open(*name)
 	if err != nil {
 		return err
 	}
 	s := &story{
-		landscape: l, garden: garden, killer: &killer{landscape: *name}, key: client.ObjectKey{Namespace: landscape.SampleShoot.Namespace, Name: "nodes"},
+		landscape: l, clients: c, killer: &killer{landscape: *name}, key: client.ObjectKey{Namespace: landscape.SampleShoot.Namespace, Name: "nodes"},
 		manifest: *manifest, versions: strings.Split(*versions, ","), stop: func() {},
 	}
 	defer func() { s.stop() }()
@@ -480,7 +481,7 @@ func (s *story) block(ctx context.Context) (string, error) {
 		return "", err
 	}
 	var kept *machinev1alpha1.Machine
-	if err := kube.Await(ctx, s.garden, &machinev1alpha1.MachineList{}, func(machines []*machinev1alpha1.Machine) error {
+	if err := kube.Await(ctx, s.seed, &machinev1alpha1.MachineList{}, func(machines []*machinev1alpha1.Machine) error {
 		for _, kept = range machines {
 			if strings.Contains(kept.Status.LastOperation.Description, "disruption budget") {
 				return nil
@@ -493,7 +494,7 @@ func (s *story) block(ctx context.Context) (string, error) {
 	begin := time.Now()
 	waiting, cancel := context.WithTimeout(ctx, hold)
 	defer cancel()
-	err = kube.Await(waiting, s.garden, &machinev1alpha1.MachineList{}, func(machines []*machinev1alpha1.Machine) error {
+	err = kube.Await(waiting, s.seed, &machinev1alpha1.MachineList{}, func(machines []*machinev1alpha1.Machine) error {
 		if len(machines) == 0 {
 			return nil
 		}
@@ -609,7 +610,7 @@ func (s *story) hibernate(ctx context.Context) (string, error) {
 	if err := s.healthy(ctx); err != nil {
 		return "", err
 	}
-	if err := kube.Await(ctx, s.garden, &corev1.PodList{}, func(pods []*corev1.Pod) error {
+	if err := kube.Await(ctx, s.seed, &corev1.PodList{}, func(pods []*corev1.Pod) error {
 		if len(pods) > 0 {
 			return fmt.Errorf("%d pods are left, such as %s", len(pods), pods[0].Name)
 		}
@@ -630,7 +631,7 @@ func (s *story) hibernate(ctx context.Context) (string, error) {
 // volumes are the volumes of the control plane.
 func (s *story) volumes(ctx context.Context) ([]string, error) {
 	all := &corev1.PersistentVolumeList{}
-	if err := s.garden.List(ctx, all); err != nil {
+	if err := s.seed.List(ctx, all); err != nil {
 		return nil, err
 	}
 	var names []string
@@ -668,7 +669,7 @@ func (s *story) remove(ctx context.Context) (string, error) {
 	if err := kube.AwaitShoot(ctx, s.garden, s.key, kube.ShootGone, nil); err != nil {
 		return "", err
 	}
-	if err := kube.Await(ctx, s.garden, &corev1.NamespaceList{}, func(namespaces []*corev1.Namespace) error {
+	if err := kube.Await(ctx, s.seed, &corev1.NamespaceList{}, func(namespaces []*corev1.Namespace) error {
 		if len(namespaces) > 0 {
 			return fmt.Errorf("namespace %s is left", s.namespace)
 		}
@@ -676,7 +677,7 @@ func (s *story) remove(ctx context.Context) (string, error) {
 	}, nil, client.MatchingFields{"metadata.name": s.namespace}); err != nil {
 		return "", err
 	}
-	return "no namespace, no volumes", kube.Await(ctx, s.garden, &corev1.PersistentVolumeList{}, func(volumes []*corev1.PersistentVolume) error {
+	return "no namespace, no volumes", kube.Await(ctx, s.seed, &corev1.PersistentVolumeList{}, func(volumes []*corev1.PersistentVolume) error {
 		for _, volume := range volumes {
 			if claim := volume.Spec.ClaimRef; claim != nil && claim.Namespace == s.namespace {
 				return fmt.Errorf("volume %s of %s is left", volume.Name, claim.Name)

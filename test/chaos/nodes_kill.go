@@ -48,17 +48,17 @@ func (s *story) kills() []step {
 			return s.podReplaced(ctx, s.inside, metav1.NamespaceSystem, "vpn-shoot-")
 		}},
 		{"kill: vpn-seed-server", func(ctx context.Context) (string, error) {
-			return s.podReplaced(ctx, s.garden, s.namespace, "vpn-seed-server-")
+			return s.podReplaced(ctx, s.seed, s.namespace, "vpn-seed-server-")
 		}},
 		{"kill: machine-controller-manager", func(ctx context.Context) (string, error) {
-			return s.podReplaced(ctx, s.garden, s.namespace, "machine-controller-manager-")
+			return s.podReplaced(ctx, s.seed, s.namespace, "machine-controller-manager-")
 		}},
 		{"kill: that one and a machine's pod", func(ctx context.Context) (string, error) {
 			node, err := s.victim(ctx, false)
 			if err != nil {
 				return "", err
 			}
-			manager, err := podOf(ctx, s.garden, s.namespace, "machine-controller-manager-")
+			manager, err := podOf(ctx, s.seed, s.namespace, "machine-controller-manager-")
 			if err != nil {
 				return "", err
 			}
@@ -67,7 +67,7 @@ func (s *story) kills() []step {
 			})
 		}},
 		{"kill: kube-apiserver", func(ctx context.Context) (string, error) {
-			return s.podReplaced(ctx, s.garden, s.namespace, "kube-apiserver-")
+			return s.podReplaced(ctx, s.seed, s.namespace, "kube-apiserver-")
 		}},
 	}
 }
@@ -109,7 +109,7 @@ func podOf(ctx context.Context, c client.Reader, namespace, prefix string) (*cor
 }
 
 func (s *story) deletePod(ctx context.Context, namespace, name string) error {
-	return s.garden.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, client.GracePeriodSeconds(0))
+	return s.seed.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, client.GracePeriodSeconds(0))
 }
 
 // replaced kills a machine, and waits until its node is gone, another one is Ready, and the workload is complete.
@@ -292,7 +292,7 @@ func (s *story) killIn(ctx context.Context, machine, name string, match func(dir
 // processes are the matching processes of a machine.
 func (s *story) processes(ctx context.Context, machine string, match func(dir string) bool) ([]int, error) {
 	pod := &corev1.Pod{}
-	if err := s.garden.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: machine}, pod); err != nil {
+	if err := s.seed.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: machine}, pod); err != nil {
 		return nil, err
 	}
 	var found []int

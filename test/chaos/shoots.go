@@ -33,8 +33,9 @@ const everything = "kube-apiserver,etcd,etcd-backup-restore,kube-controller-mana
 	"gardener-node-agent,haproxy,containerd,kubelet"
 
 type users struct {
+	clients
+
 	l        *landscape.Landscape
-	garden   client.WithWatch
 	before   *surroundings
 	manifest string
 	random   *rand.Rand
@@ -59,14 +60,14 @@ func runShoots(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	if err != nil {
 		return err
 	}
-	before, err := observe(ctx, l, c, chaosPrefix)
+	before, err := observe(ctx, l, c.garden, chaosPrefix)
 	if err != nil {
 		return err
 	}
 	random := newRandom(*seed)
-	u := &users{l: l, garden: c, before: before, manifest: *manifest, random: random}
+	u := &users{l: l, clients: c, before: before, manifest: *manifest, random: random}
 	k := &killer{landscape: *name, programs: strings.Split(*programs, ","), random: rand.New(random), shortest: time.Second, longest: *longest} //nolint:gosec // as above
-	other, err := newIntruder(l, c)
+	other, err := newIntruder(l, c.garden)
 	if err != nil {
 		return err
 	}

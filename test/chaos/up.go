@@ -77,7 +77,7 @@ func upOnce(ctx context.Context, binary, name string, upFlags []string, k *kille
 	// The last kill may have been a moment ago.
 	ctx, cancel = context.WithTimeout(ctx, seedLimit)
 	defer cancel()
-	return took, kube.Await(ctx, c, &corev1beta1.SeedList{}, oneHealthySeed, nil)
+	return took, kube.Await(ctx, c.garden, &corev1beta1.SeedList{}, oneHealthySeed, nil)
 }
 
 // oneHealthySeed returns why there is not exactly one seed, with conditions that are all True.

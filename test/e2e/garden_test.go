@@ -27,10 +27,10 @@ import (
 func testGarden(t *testing.T, l *landscape) {
 	t.Run("a project gets a namespace", func(t *testing.T) {
 		project := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: corev1beta1.ProjectSpec{Namespace: new("garden-dev")}}
-		if err := l.client.Create(t.Context(), project); err != nil {
+		if err := l.garden.client.Create(t.Context(), project); err != nil {
 			t.Fatal(err)
 		}
-		await(t, l.client, func(projects []*corev1beta1.Project) error {
+		await(t, l.garden.client, func(projects []*corev1beta1.Project) error {
 			for _, p := range projects {
 				if p.Name == project.Name && p.Status.Phase == corev1beta1.ProjectReady {
 					return nil
@@ -39,12 +39,12 @@ func testGarden(t *testing.T, l *landscape) {
 			return fmt.Errorf("project is not ready: %+v", projects)
 		}, client.InNamespace(""))
 		namespace := &corev1.Namespace{}
-		if err := l.client.Get(t.Context(), client.ObjectKey{Name: "garden-dev"}, namespace); err != nil || namespace.Labels["project.gardener.cloud/name"] != "dev" {
+		if err := l.garden.client.Get(t.Context(), client.ObjectKey{Name: "garden-dev"}, namespace); err != nil || namespace.Labels["project.gardener.cloud/name"] != "dev" {
 			t.Errorf("labels of the namespace are %v, %v", namespace.Labels, err)
 		}
 	})
 	t.Run("the seed is ready", func(t *testing.T) {
-		await(t, l.client, func(seeds []*corev1beta1.Seed) error {
+		await(t, l.garden.client, func(seeds []*corev1beta1.Seed) error {
 			if len(seeds) != 1 {
 				return fmt.Errorf("there are %d seeds", len(seeds))
 			}
@@ -62,26 +62,27 @@ func testGarden(t *testing.T, l *landscape) {
 		profile := builder.CloudProfile("versions", builder.Versions("1.36.1", "1.36.3"))
 		shoot := builder.Shoot("first", func(s *corev1beta1.Shoot) { s.Spec.CloudProfile.Name, s.Spec.Kubernetes.Version = profile.Name, "1.36" })
 		for _, object := range []client.Object{profile, shoot} {
-			if err := l.client.Create(t.Context(), object); err != nil {
+			if err := l.garden.client.Create(t.Context(), object); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if shoot.Spec.Kubernetes.Version != "1.36.3" {
 			t.Errorf("the version was defaulted to %s", shoot.Spec.Kubernetes.Version)
 		}
-		await(t, l.client, func(shoots []*corev1beta1.Shoot) error {
+		await(t, l.garden.client, func(shoots []*corev1beta1.Shoot) error {
 			if seed := shoots[0].Spec.SeedName; seed == nil || *seed != "local" {
 				return fmt.Errorf("it has no seed, last operation is %+v", shoots[0].Status.LastOperation)
 			}
 			return nil
 		}, client.InNamespace("garden-dev"))
-		if err := l.client.Delete(t.Context(), shoot); err == nil || !strings.Contains(err.Error(), "confirmation.gardener.cloud/deletion") {
+		if err := l.garden.client.Delete(t.Context(), shoot); err == nil || !strings.Contains(err.Error(), "confirmation.gardener.cloud/deletion") {
 			t.Errorf("deletion without confirmation: %v", err)
 		}
-		if err := l.client.Patch(t.Context(), shoot, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`))); err != nil {
+		if err := l.garden.client.Patch(t.Context(), shoot, client.RawPatch("application/merge-patch+json",
+			[]byte(`{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`))); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.client.Delete(t.Context(), shoot); err != nil {
+		if err := l.garden.client.Delete(t.Context(), shoot); err != nil {
 			t.Error(err)
 		}
 	})

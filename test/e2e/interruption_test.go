@@ -31,7 +31,7 @@ func TestInterruptions(t *testing.T) {
 	l.connect(t) // for the events, if it fails
 	l.awaitStatus(t)
 	l.run(t, "down", "--yes")
-	l.cluster = cluster{} // its events are gone
+	l.cluster, l.garden = cluster{}, cluster{} // their events are gone
 	l.expectHost(t, before, "after ten interruptions, up and down the host is not as before")
 
 	for range 3 {

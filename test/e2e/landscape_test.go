@@ -195,6 +195,7 @@ func TestLandscape(t *testing.T) {
 		}
 	})
 	l.timed(t, "two seeds", func(t *testing.T) { testSeeds(t, l) })
+	l.timed(t, "gardener-operator", func(t *testing.T) { testOperator(t, l) })
 	// The shoot has a machine by the time the landscape is taken down.
 	last := sample(t, example.Shoot)
 	last.Spec.SeedName = new("local")
@@ -244,16 +245,18 @@ func TestLandscape(t *testing.T) {
 	})
 }
 
-// landscape is a landscape under test, with clients of its runtime cluster.
+// landscape is a landscape under test, with clients of its runtime cluster, which is its first seed.
 type landscape struct {
 	binary, name, dir, registry string
 	// artifacts is the directory for logs and objects of a failure. It is empty once they are kept.
 	artifacts string
 
 	cluster
+	// garden is the virtual cluster that serves the garden API.
+	garden cluster
 }
 
-// cluster has clients of a cluster: the runtime cluster, or a shoot.
+// cluster has clients of a cluster: the runtime cluster, the virtual garden, or a shoot.
 type cluster struct {
 	config    *rest.Config
 	client    client.WithWatch
@@ -354,9 +357,16 @@ func (l *landscape) awaitStatus(t *testing.T) {
 
 func (l *landscape) connect(t *testing.T) {
 	t.Helper()
-	l.cluster = connect(t, strings.TrimSpace(l.run(t, "kubeconfig")))
+	l.cluster = connect(t, strings.TrimSpace(l.run(t, "kubeconfig", product.RuntimeCluster)))
+	l.connectGarden(t)
 	host, _, _ := strings.Cut(strings.TrimPrefix(l.config.Host, "https://"), ":")
 	l.registry = host[:strings.LastIndex(host, ".")] + ".1" // The gateway of the machines' network.
+}
+
+// connectGarden reads the kubeconfig of the garden, which the rotation of its credentials changes.
+func (l *landscape) connectGarden(t *testing.T) {
+	t.Helper()
+	l.garden = connect(t, strings.TrimSpace(l.run(t, "kubeconfig")))
 }
 
 // connect reads a kubeconfig.
@@ -405,7 +415,7 @@ func (l *landscape) keepArtifacts(t *testing.T) {
 	for _, service := range []string{"registry", "registry-push", "resolver", "containerd"} {
 		save(service+".log", l.binary, append(common, "logs", service, "-n", "500")...)
 	}
-	if l.clientset != nil {
+	if l.garden.clientset != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		l.keepEvents(ctx, t, dir)
@@ -436,7 +446,7 @@ func (l *landscape) keepEvents(ctx context.Context, t *testing.T, dir string) {
 // keepShoots keeps the shoots, and the logs of their control planes, of the machines' consoles, and of the garden.
 func (l *landscape) keepShoots(ctx context.Context, t *testing.T, dir string) {
 	shoots := &corev1beta1.ShootList{}
-	if err := l.client.List(ctx, shoots); err != nil {
+	if err := l.garden.client.List(ctx, shoots); err != nil {
 		t.Logf("shoots are lost: %v", err)
 	}
 	for _, shoot := range shoots.Items {

@@ -5,7 +5,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -21,25 +20,15 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// TestVirtualGarden tests a garden that gardener-operator has installed: its API is that of a virtual cluster, a shoot works on it, and its
-// credentials are rotated while the shoot exists. One of its seeds is the runtime cluster, the other a cluster of its own.
-func TestVirtualGarden(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("a landscape needs root")
-	}
-	l := newLandscape(t)
-	l.basic(t, "up installs the operator, a Garden and two seeds", func(t *testing.T) { l.run(t, "up", "--operator", "--seeds=2", "--without-shoot") })
-	l.connect(t)
-	runtime := l.cluster
-	l.cluster = connect(t, strings.TrimSpace(l.run(t, "kubeconfig", "garden")))
-	l.timed(t, "status is healthy", l.awaitStatus)
+// testOperator tests what gardener-operator does for a garden with two seeds: its credentials are rotated while a shoot exists.
+func testOperator(t *testing.T, l *landscape) {
 	l.timed(t, "the runtime cluster does not serve the garden API", func(t *testing.T) {
-		if err := runtime.client.List(t.Context(), &corev1beta1.ShootList{}); err == nil {
+		if err := l.client.List(t.Context(), &corev1beta1.ShootList{}); err == nil {
 			t.Error("it does")
 		}
 	})
 	shoot := sample(t, example.ShootWorkerless)
-	shoot.Spec.SeedName = new(secondSeed)
+	shoot.Name, shoot.Spec.SeedName = "rotated", new(secondSeed)
 	key := l.create(t, shoot)
 	l.basic(t, "a shoot becomes healthy, and answers", func(t *testing.T) {
 		l.awaitShoot(t, key, kube.ShootHealthy)
@@ -48,27 +37,31 @@ func TestVirtualGarden(t *testing.T) {
 		}
 	})
 	l.timed(t, "the Garden cannot be deleted while it has a seed", func(t *testing.T) {
-		garden := readGarden(t, runtime)
+		garden := l.readGarden(t)
 		metav1.SetMetaDataAnnotation(&garden.ObjectMeta, constants.ConfirmationDeletion, "true")
-		if err := runtime.client.Update(t.Context(), garden); err != nil {
+		if err := l.client.Update(t.Context(), garden); err != nil {
 			t.Fatal(err)
 		}
-		if err := runtime.client.Delete(t.Context(), garden); !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+		if err := l.client.Delete(t.Context(), garden); !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 			t.Errorf("the error is %v", err)
 		}
 	})
+	// The rotation restarts the kube-apiserver, whose audit log is lost.
+	l.timed(t, "every right in the garden is used or has a reason", func(t *testing.T) {
+		expectRights(t, l.garden.client, "garden.yaml", l.auditDirs(t, constants.GardenNamespace)...)
+	})
 	l.basic(t, "its credentials are rotated", func(t *testing.T) {
-		old := l.cluster
-		operate(t, runtime, constants.OperationRotateCredentialsStart, corev1beta1.RotationPrepared)
+		old := l.garden
+		l.operate(t, constants.OperationRotateCredentialsStart, corev1beta1.RotationPrepared)
 		if err := old.client.List(t.Context(), &corev1.NamespaceList{}); err != nil {
 			t.Errorf("with old credentials, while both are valid: %v", err)
 		}
-		operate(t, runtime, constants.OperationRotateCredentialsComplete, corev1beta1.RotationCompleted)
+		l.operate(t, constants.OperationRotateCredentialsComplete, corev1beta1.RotationCompleted)
 		if err := old.client.List(t.Context(), &corev1.NamespaceList{}); err == nil {
 			t.Error("old credentials are still accepted")
 		}
-		l.run(t, "up", "--operator", "--without-shoot")
-		l.cluster = connect(t, strings.TrimSpace(l.run(t, "kubeconfig", "garden")))
+		l.run(t, "up", "--without-shoot")
+		l.connectGarden(t)
 	})
 	l.timed(t, "the shoot is healthy, and deleted without leftovers", func(t *testing.T) {
 		l.awaitShoot(t, key, kube.ShootHealthy)
@@ -78,29 +71,30 @@ func TestVirtualGarden(t *testing.T) {
 			t.Errorf("its namespace: %v", err)
 		}
 	})
+	l.timed(t, "status is healthy", l.awaitStatus)
 }
 
-func readGarden(t *testing.T, runtime cluster) *operatorv1alpha1.Garden {
+func (l *landscape) readGarden(t *testing.T) *operatorv1alpha1.Garden {
 	t.Helper()
 	garden := &operatorv1alpha1.Garden{}
-	if err := runtime.client.Get(t.Context(), client.ObjectKey{Name: "garden"}, garden); err != nil {
+	if err := l.client.Get(t.Context(), client.ObjectKey{Name: "garden"}, garden); err != nil {
 		t.Fatal(err)
 	}
 	return garden
 }
 
 // operate requests an operation of the Garden, and waits until the rotations of its CAs and its keys have a phase.
-func operate(t *testing.T, runtime cluster, operation string, want corev1beta1.CredentialsRotationPhase) {
+func (l *landscape) operate(t *testing.T, operation string, want corev1beta1.CredentialsRotationPhase) {
 	t.Helper()
-	garden := readGarden(t, runtime)
-	if err := kube.PatchMetadata(t.Context(), runtime.client, garden, func(o *metav1.PartialObjectMetadata) {
+	garden := l.readGarden(t)
+	if err := kube.PatchMetadata(t.Context(), l.client, garden, func(o *metav1.PartialObjectMetadata) {
 		metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.GardenerOperation, operation)
 	}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeoutCause(working(t), shootTimeout, fmt.Errorf("not done after %s", shootTimeout))
 	defer cancel()
-	if err := kube.Await(ctx, runtime.client, &operatorv1alpha1.GardenList{}, func(found []*operatorv1alpha1.Garden) error {
+	if err := kube.Await(ctx, l.client, &operatorv1alpha1.GardenList{}, func(found []*operatorv1alpha1.Garden) error {
 		status := found[0].Status
 		c := status.Credentials
 		switch last := status.LastOperation; {

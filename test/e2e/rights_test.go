@@ -42,7 +42,7 @@ func (l *landscape) audited(t *testing.T, shoot *corev1beta1.Shoot) {
 		AuditPolicy: &corev1beta1.AuditPolicy{ConfigMapRef: &corev1.ObjectReference{Name: policy.Name}},
 	}}
 	for _, object := range []client.Object{policy, shoot} {
-		if err := l.client.Create(t.Context(), object); err != nil {
+		if err := l.garden.client.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -64,19 +64,19 @@ func testRights(t *testing.T, l *landscape, key client.ObjectKey) {
 		expectRights(t, l.client, "runtime.yaml", opened.AuditDir(runtime))
 	})
 	t.Run("shoot", func(t *testing.T) {
-		expectRights(t, l.shoot(t, key).client, "shoot.yaml", l.auditDirs(t, key)...)
+		shoot := &corev1beta1.Shoot{}
+		if err := l.garden.client.Get(t.Context(), key, shoot); err != nil {
+			t.Fatal(err)
+		}
+		expectRights(t, l.shoot(t, key).client, "shoot.yaml", l.auditDirs(t, shoot.Status.TechnicalID)...)
 	})
 }
 
-// auditDirs returns the directories of the audit logs of the kube-apiservers of a shoot: a volume of each pod.
-func (l *landscape) auditDirs(t *testing.T, key client.ObjectKey) []string {
+// auditDirs returns the directories of the audit logs of the kube-apiservers in a namespace of the runtime cluster: a volume of each pod.
+func (l *landscape) auditDirs(t *testing.T, namespace string) []string {
 	t.Helper()
-	shoot := &corev1beta1.Shoot{}
-	if err := l.client.Get(t.Context(), key, shoot); err != nil {
-		t.Fatal(err)
-	}
 	pods := &corev1.PodList{}
-	if err := l.client.List(t.Context(), pods, client.InNamespace(shoot.Status.TechnicalID), client.MatchingLabels{"role": "apiserver"}); err != nil {
+	if err := l.client.List(t.Context(), pods, client.InNamespace(namespace), client.MatchingLabels{"app": "kubernetes", "role": "apiserver"}); err != nil {
 		t.Fatal(err)
 	}
 	var dirs []string

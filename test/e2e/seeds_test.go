@@ -45,7 +45,7 @@ func testSeeds(t *testing.T, l *landscape) {
 			names := cluster.deploy(t, "names", func(*appsv1.Deployment) {})
 			for _, shoot := range []*corev1beta1.Shoot{mine, theirs} {
 				current := &corev1beta1.Shoot{}
-				if err := l.client.Get(t.Context(), client.ObjectKeyFromObject(shoot), current); err != nil {
+				if err := l.garden.client.Get(t.Context(), client.ObjectKeyFromObject(shoot), current); err != nil {
 					t.Fatal(err)
 				}
 				if got := names.get(t, "/resolve?name=api."+*current.Spec.DNS.Domain); !strings.HasPrefix(got, "[172.30.") {
@@ -88,7 +88,7 @@ func (l *landscape) referred(t *testing.T, namespace, name string) (references [
 // apply creates objects or changes them, as an administrator.
 func (l *landscape) apply(t *testing.T, objects ...client.Object) {
 	t.Helper()
-	if err := kube.Apply(t.Context(), l.client, "e2e", objects...); err != nil {
+	if err := kube.Apply(t.Context(), l.garden.client, "e2e", objects...); err != nil {
 		t.Fatal(err)
 	}
 }

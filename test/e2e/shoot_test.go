@@ -75,14 +75,14 @@ func TestRunning(t *testing.T) {
 func (l *landscape) create(t *testing.T, shoot *corev1beta1.Shoot) client.ObjectKey {
 	t.Helper()
 	key := client.ObjectKeyFromObject(shoot)
-	if err := l.client.Create(t.Context(), shoot); err != nil {
+	if err := l.garden.client.Create(t.Context(), shoot); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		l.keepArtifacts(t) // for a failure, before the shoot is deleted
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
-		if err := kube.DeleteShoot(ctx, l.client, key); err != nil {
+		if err := kube.DeleteShoot(ctx, l.garden.client, key); err != nil {
 			t.Error(err)
 		}
 	})
@@ -93,10 +93,7 @@ func (l *landscape) create(t *testing.T, shoot *corev1beta1.Shoot) client.Object
 func testWorkerless(t *testing.T, l *landscape) {
 	// The sample shoot may exist, and is kept.
 	const other = "shoot--local--local"
-	before, err := snapshot.Take(working(t), l.config, other)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := l.snapshot(t, other)
 	shoot := sample(t, example.ShootWorkerless)
 	metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, constants.AuthenticationIssuer, constants.AuthenticationIssuerManaged)
 	key := l.create(t, shoot)
@@ -133,7 +130,7 @@ func testWorkerless(t *testing.T, l *landscape) {
 		l.patchShoot(t, key, `{"spec":{"kubernetes":{"kubeAPIServer":{"eventTTL":"30m"}}}}`)
 		l.awaitShoot(t, key, kube.ShootHealthy)
 		current := &corev1beta1.Shoot{}
-		if err := l.client.Get(t.Context(), key, current); err != nil {
+		if err := l.garden.client.Get(t.Context(), key, current); err != nil {
 			t.Fatal(err)
 		}
 		servers := &corev1.PodList{}
@@ -169,7 +166,7 @@ func testWorkerless(t *testing.T, l *landscape) {
 func (l *landscape) expectManagedIssuer(t *testing.T, key client.ObjectKey, admin cluster) {
 	t.Helper()
 	shoot := &corev1beta1.Shoot{}
-	if err := l.client.Get(t.Context(), key, shoot); err != nil {
+	if err := l.garden.client.Get(t.Context(), key, shoot); err != nil {
 		t.Fatal(err)
 	}
 	var issuer string
@@ -183,7 +180,7 @@ func (l *landscape) expectManagedIssuer(t *testing.T, key client.ObjectKey, admi
 	}
 	documents := &corev1.Secret{}
 	name := client.ObjectKey{Namespace: constants.GardenerShootIssuerNamespace, Name: "local--" + string(shoot.UID)}
-	if err := l.client.Get(t.Context(), name, documents); err != nil {
+	if err := l.garden.client.Get(t.Context(), name, documents); err != nil {
 		t.Fatal(err)
 	}
 	if config := string(documents.Data["openid-config"]); !strings.Contains(config, `"`+issuer+`"`) || len(documents.Data["jwks"]) == 0 {
@@ -267,10 +264,7 @@ func rotated(credentials *corev1beta1.ShootCredentials, want corev1beta1.Credent
 // testHibernated creates a shoot that is hibernated from the start, and deletes it in this state.
 func testHibernated(t *testing.T, l *landscape) {
 	const other = "shoot--local--local"
-	before, err := snapshot.Take(working(t), l.config, other)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := l.snapshot(t, other)
 	shoot := sample(t, example.Shoot)
 	shoot.Name, shoot.Spec.Hibernation = "hibernated", &corev1beta1.Hibernation{Enabled: new(true)}
 	key := l.create(t, shoot)
@@ -295,16 +289,13 @@ func testHibernated(t *testing.T, l *landscape) {
 // testShoot tests the shoot that "up" creates, which has a node.
 func testShoot(t *testing.T, l *landscape) {
 	key := product.SampleShoot
-	before, err := snapshot.Take(working(t), l.config, "shoot--local--local")
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := l.snapshot(t, "shoot--local--local")
 	data := l.shootData(t)
-	existed := l.client.Get(t.Context(), key, &corev1beta1.Shoot{}) == nil
+	existed := l.garden.client.Get(t.Context(), key, &corev1beta1.Shoot{}) == nil
 	l.basic(t, "up creates it", func(t *testing.T) { testEvents(t, l) })
 	l.timed(t, "a second up changes nothing", func(t *testing.T) {
 		was, is := &corev1beta1.Shoot{}, &corev1beta1.Shoot{}
-		if err := l.client.Get(t.Context(), key, was); err != nil {
+		if err := l.garden.client.Get(t.Context(), key, was); err != nil {
 			t.Fatal(err)
 		}
 		uid := l.node(t, "runtime-0").UID
@@ -312,7 +303,7 @@ func testShoot(t *testing.T, l *landscape) {
 		if now := l.node(t, "runtime-0").UID; now != uid {
 			t.Error("the node was replaced")
 		}
-		if err := l.client.Get(t.Context(), key, is); err != nil {
+		if err := l.garden.client.Get(t.Context(), key, is); err != nil {
 			t.Fatal(err)
 		}
 		if is.UID != was.UID || is.Generation != was.Generation {
@@ -340,7 +331,7 @@ func testShoot(t *testing.T, l *landscape) {
 // testNodeRange expects that the addresses of nodes are in the range that the spec and the status have.
 func testNodeRange(t *testing.T, l *landscape, key client.ObjectKey, c cluster) {
 	shoot, nodes := &corev1beta1.Shoot{}, &corev1.NodeList{}
-	if err := errors.Join(l.client.Get(t.Context(), key, shoot), c.client.List(t.Context(), nodes)); err != nil {
+	if err := errors.Join(l.garden.client.Get(t.Context(), key, shoot), c.client.List(t.Context(), nodes)); err != nil {
 		t.Fatal(err)
 	}
 	if shoot.Spec.Networking.Nodes == nil || shoot.Status.Networking == nil {
@@ -609,7 +600,7 @@ func (l *landscape) awaitShoot(t *testing.T, key client.ObjectKey, check func(*c
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(working(t), shootTimeout, fmt.Errorf("not done after %s", shootTimeout))
 	defer cancel()
-	if err := kube.AwaitShoot(ctx, l.client, key, check, nil); err != nil {
+	if err := kube.AwaitShoot(ctx, l.garden.client, key, check, nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -617,25 +608,42 @@ func (l *landscape) awaitShoot(t *testing.T, key client.ObjectKey, check func(*c
 func (l *landscape) patchShoot(t *testing.T, key client.ObjectKey, patch string) {
 	t.Helper()
 	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	if err := l.client.Patch(t.Context(), shoot, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+	if err := l.garden.client.Patch(t.Context(), shoot, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (l *landscape) deleteShoot(t *testing.T, key client.ObjectKey) {
 	t.Helper()
-	if err := kube.DeleteShoot(t.Context(), l.client, key); err != nil {
+	if err := kube.DeleteShoot(t.Context(), l.garden.client, key); err != nil {
 		t.Fatal(err)
 	}
 	l.awaitShoot(t, key, kube.ShootGone)
 }
 
-// expectAsBefore waits until garden and seed, which are one cluster here, are as they were.
-func (l *landscape) expectAsBefore(t *testing.T, before []string, without ...string) {
+// objects are the objects of the garden and of the first seed.
+type objects struct{ garden, seed []string }
+
+func (l *landscape) snapshot(t *testing.T, without ...string) (taken objects) {
+	t.Helper()
+	for _, part := range []struct {
+		of   cluster
+		into *[]string
+	}{{l.garden, &taken.garden}, {l.cluster, &taken.seed}} {
+		var err error
+		if *part.into, err = snapshot.Take(working(t), part.of.config, without...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return taken
+}
+
+// expectAsBefore waits until garden and seed are as they were.
+func (l *landscape) expectAsBefore(t *testing.T, before objects, without ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(working(t), timeout)
 	defer cancel()
-	if err := snapshot.Await(ctx, l.config, before, without...); err != nil {
+	if err := errors.Join(snapshot.Await(ctx, l.garden.config, before.garden, without...), snapshot.Await(ctx, l.config, before.seed, without...)); err != nil {
 		t.Error(err)
 	}
 }

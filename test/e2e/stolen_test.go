@@ -63,8 +63,9 @@ func (l *landscape) testStolenGardenlet(t *testing.T, mine, theirs *corev1beta1.
 		}
 	}
 	t.Logf("%d of %d attempts were refused", len(refused), len(attempts))
+	logs := l.auditDirs(t, constants.GardenNamespace)
 	eventually(t, func(context.Context) error {
-		missing, err := l.notAudited(refused, constants.SeedUserNamePrefix+"local")
+		missing, err := notAudited(logs, refused, constants.SeedUserNamePrefix+"local")
 		if len(missing) > 0 {
 			err = errors.Join(err, fmt.Errorf("the audit log does not have %s", strings.Join(missing, ", ")))
 		}
@@ -83,18 +84,35 @@ func (l *landscape) gardenletCredentials(t *testing.T) *rest.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The name of the garden is resolved within the landscape only.
+	config.Host, config.ServerName = l.garden.config.Host, l.garden.config.ServerName
 	config.QPS, config.Burst = -1, -1
 	return config
 }
 
-// notAudited returns which refused requests of a user, by user agent, the audit log of the garden's kube-apiserver does not name.
-func (l *landscape) notAudited(refused map[string]string, user string) (missing []string, err error) {
-	file, err := os.Open(filepath.Join(l.dir, l.name, "machines", "runtime-0", "audit", "audit.log"))
+// notAudited returns which refused requests of a user, by user agent, the audit logs in the given directories do not name.
+func notAudited(dirs []string, refused map[string]string, user string) (missing []string, err error) {
+	found := map[string]bool{}
+	for _, dir := range dirs {
+		if err := refusals(filepath.Join(dir, "audit.log"), user, found); err != nil {
+			return nil, err
+		}
+	}
+	for agent, name := range refused {
+		if !found[agent] {
+			missing = append(missing, name)
+		}
+	}
+	return missing, nil
+}
+
+// refusals adds the user agents of requests of a user that were refused according to an audit log.
+func refusals(log, user string, found map[string]bool) error {
+	file, err := os.Open(log)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer file.Close()
-	found := map[string]bool{}
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -103,18 +121,13 @@ func (l *landscape) notAudited(refused map[string]string, user string) (missing 
 		}
 		event := &auditv1.Event{}
 		if err := json.Unmarshal(lines.Bytes(), event); err != nil {
-			return nil, err
+			return err
 		}
 		if event.User.Username == user && event.ResponseStatus != nil && event.ResponseStatus.Code == 403 {
 			found[event.UserAgent] = true
 		}
 	}
-	for agent, name := range refused {
-		if !found[agent] {
-			missing = append(missing, name)
-		}
-	}
-	return missing, lines.Err()
+	return lines.Err()
 }
 
 // attempt is a request with stolen credentials.
@@ -170,11 +183,12 @@ func (l *landscape) attempts(t *testing.T, theirs *corev1beta1.Shoot) []attempt 
 		core, security, management = "core.gardener.cloud/v1beta1", "security.gardener.cloud/v1alpha1", "seedmanagement.gardener.cloud/v1alpha1"
 		operations                 = "operations.gardener.cloud/v1alpha1"
 		otherProject               = "garden-theirs"
+		thirdSeed                  = "local-3" // which does not exist
 	)
 	seed, installation, request := l.findOfSecondSeed(t)
 	l.createPrey(t, theirs, otherProject)
 	current := &corev1beta1.Shoot{}
-	if err := l.client.Get(t.Context(), client.ObjectKeyFromObject(theirs), current); err != nil {
+	if err := l.garden.client.Get(t.Context(), client.ObjectKeyFromObject(theirs), current); err != nil {
 		t.Fatal(err)
 	}
 	namespace := theirs.Namespace
@@ -194,7 +208,7 @@ func (l *landscape) attempts(t *testing.T, theirs *corev1beta1.Shoot) []attempt 
 		object("v1", "ConfigMap", "configmaps", namespace, "theirs"),
 		object("v1", "ConfigMap", "configmaps", namespace, "theirs.ca-cluster").copied("theirs.ca-kubelet"),
 		object("v1", "ConfigMap", "configmaps", "seed-"+secondSeed, "kube-root-ca.crt"),
-		object("v1", "ConfigMap", "configmaps", "garden", "gardener-controller-manager"),
+		object("v1", "ConfigMap", "configmaps", "garden", "kube-root-ca.crt"),
 		object(security, "WorkloadIdentity", "workloadidentities", namespace, "theirs"),
 		object(security, "CredentialsBinding", "credentialsbindings", otherProject, "theirs"),
 		object(core, "SecretBinding", "secretbindings", otherProject, "theirs"),
@@ -203,7 +217,8 @@ func (l *landscape) attempts(t *testing.T, theirs *corev1beta1.Shoot) []attempt 
 		object(core, "ControllerInstallation", "controllerinstallations", "", installation).withStatus(),
 		object(operations, "Bastion", "bastions", namespace, "theirs").withStatus().withSpec(bastionSpec(theirs)),
 		object(management, "ManagedSeed", "managedseeds", "garden", "theirs").withStatus(),
-		object(management, "Gardenlet", "gardenlets", "garden", secondSeed).withStatus().copied(secondSeed).withSpec(gardenletOf(t, seed)),
+		object(management, "Gardenlet", "gardenlets", "garden", secondSeed).withStatus().copied(""), // another one would be a conflict
+		object(management, "Gardenlet", "gardenlets", "garden", thirdSeed).withStatus().copied(thirdSeed).withSpec(gardenletOf(t, thirdSeed, seed)),
 		object("coordination.k8s.io/v1", "Lease", "leases", "gardener-system-seed-lease", secondSeed),
 		object("coordination.k8s.io/v1", "Lease", "leases", "garden", "gardener-controller-manager-leader-election"),
 		object("certificates.k8s.io/v1", "CertificateSigningRequest", "certificatesigningrequests", "", request).withStatus(),
@@ -224,8 +239,8 @@ func (l *landscape) attempts(t *testing.T, theirs *corev1beta1.Shoot) []attempt 
 	return append(all, l.otherAttempts(t, theirs)...)
 }
 
-// gardenletOf is the spec of a Gardenlet for a seed.
-func gardenletOf(t *testing.T, seed *corev1beta1.Seed) map[string]any {
+// gardenletOf is the spec of a Gardenlet for a seed of the given name, which is like another one.
+func gardenletOf(t *testing.T, name string, seed *corev1beta1.Seed) map[string]any {
 	t.Helper()
 	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&seed.Spec)
 	if err != nil {
@@ -235,7 +250,7 @@ func gardenletOf(t *testing.T, seed *corev1beta1.Seed) map[string]any {
 		"deployment": map[string]any{"helm": map[string]any{"ociRepository": map[string]any{"ref": "registry.example/gardenlet:v1"}}},
 		"config": map[string]any{
 			"apiVersion": "gardenlet.config.gardener.cloud/v1alpha1", "kind": "GardenletConfiguration",
-			"seedConfig": map[string]any{"metadata": map[string]any{"name": seed.Name}, "spec": spec},
+			"seedConfig": map[string]any{"metadata": map[string]any{"name": name}, "spec": spec},
 		},
 	}
 }
@@ -244,7 +259,7 @@ func gardenletOf(t *testing.T, seed *corev1beta1.Seed) map[string]any {
 func (l *landscape) createPrey(t *testing.T, theirs *corev1beta1.Shoot, otherProject string) {
 	t.Helper()
 	l.apply(t, &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Spec: corev1beta1.ProjectSpec{Namespace: &otherProject}})
-	await(t, l.client, func(projects []*corev1beta1.Project) error {
+	await(t, l.garden.client, func(projects []*corev1beta1.Project) error {
 		for _, project := range projects {
 			if project.Name == "theirs" && project.Status.Phase == corev1beta1.ProjectReady {
 				return nil
@@ -274,7 +289,7 @@ func (l *landscape) createPrey(t *testing.T, theirs *corev1beta1.Shoot, otherPro
 	l.apply(t, secret(otherProject, "theirs"), secret("seed-"+secondSeed, "theirs"), secret("garden", "theirs"), bootstrap, bastion, event)
 	t.Cleanup(func() { // The landscape may keep running.
 		for _, object := range []client.Object{secret("garden", "theirs"), bootstrap, bastion, event} {
-			if err := l.client.Delete(context.WithoutCancel(t.Context()), object); client.IgnoreNotFound(err) != nil {
+			if err := l.garden.client.Delete(context.WithoutCancel(t.Context()), object); client.IgnoreNotFound(err) != nil {
 				t.Error(err)
 			}
 		}
@@ -293,11 +308,11 @@ func bastionSpec(shoot *corev1beta1.Shoot) map[string]any {
 func (l *landscape) findOfSecondSeed(t *testing.T) (seed *corev1beta1.Seed, installation, request string) {
 	t.Helper()
 	seed = &corev1beta1.Seed{}
-	if err := l.client.Get(t.Context(), client.ObjectKey{Name: secondSeed}, seed); err != nil {
+	if err := l.garden.client.Get(t.Context(), client.ObjectKey{Name: secondSeed}, seed); err != nil {
 		t.Fatal(err)
 	}
 	installations := &corev1beta1.ControllerInstallationList{}
-	if err := l.client.List(t.Context(), installations); err != nil {
+	if err := l.garden.client.List(t.Context(), installations); err != nil {
 		t.Fatal(err)
 	}
 	for _, i := range installations.Items {
@@ -306,7 +321,7 @@ func (l *landscape) findOfSecondSeed(t *testing.T) (seed *corev1beta1.Seed, inst
 		}
 	}
 	requests := &certificatesv1.CertificateSigningRequestList{}
-	if err := l.client.List(t.Context(), requests); err != nil {
+	if err := l.garden.client.List(t.Context(), requests); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range requests.Items {
@@ -332,7 +347,7 @@ func (l *landscape) attemptsOn(t *testing.T, p prey) (all []attempt) {
 		}
 		return c.Namespace(p.namespace)
 	}
-	existing, err := of(l.config).Get(t.Context(), p.name, metav1.GetOptions{})
+	existing, err := of(l.garden.config).Get(t.Context(), p.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		existing = &unstructured.Unstructured{}
 		existing.SetAPIVersion(p.apiVersion)

@@ -7,7 +7,6 @@ package gardenrbac
 
 import (
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -57,12 +56,6 @@ func Virtual() []client.Object {
 		Annotations: map[string]string{resourcesv1alpha1.KeepObject: "true"},
 	}}
 	return append([]client.Object{garden}, Objects()...)
-}
-
-// Former reports whether a role or a binding of this name is one that former versions had for gardenlets: one for all of them, and one for each
-// of them in each namespace. They have to be deleted, as they allow what gardener-admission-controller does not.
-func Former(name string) bool {
-	return name == constants.SeedsGroup || strings.HasPrefix(name, constants.SeedUserNamePrefix)
 }
 
 // landscapeRoles are for operators, and for all authenticated users.

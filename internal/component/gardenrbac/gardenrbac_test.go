@@ -80,16 +80,5 @@ func TestGardenletsHaveNoRoles(t *testing.T) {
 				t.Errorf("%T %s grants something to %s", object, object.GetName(), subject.Name)
 			}
 		}
-		if Former(object.GetName()) {
-			t.Errorf("%T %s is deployed", object, object.GetName())
-		}
-	}
-	for name, want := range map[string]bool{
-		"gardener.cloud:system:seeds": true, "gardener.cloud:system:seed:a": true, "gardener.cloud:system:seed-bootstrapper": false,
-		"gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-a": false,
-	} {
-		if got := Former(name); got != want {
-			t.Errorf("Former(%q) = %t", name, got)
-		}
 	}
 }

@@ -32,6 +32,8 @@ type bench struct {
 	limit  time.Duration
 	l      *landscape.Landscape
 	garden client.WithWatch
+	// seed is the cluster that the shoots are on: the runtime cluster.
+	seed client.WithWatch
 }
 
 func main() {
@@ -73,7 +75,13 @@ func (b *bench) main(ctx context.Context, root, name, format string) error {
 	if b.l, err = landscape.Open(root, name); err != nil {
 		return err
 	}
-	if b.garden, err = b.l.Client(landscape.RuntimeCluster); err != nil {
+	if err := b.l.CheckKubeconfig(landscape.VirtualGarden); err != nil { // it has the command that brings it up
+		return err
+	}
+	if b.garden, err = b.l.Client(landscape.VirtualGarden); err != nil {
+		return err
+	}
+	if b.seed, err = b.l.Client(landscape.RuntimeCluster); err != nil {
 		return err
 	}
 	r := &report{Manifest: b.manifest, AtOnce: b.atOnce, Rounds: b.rounds}

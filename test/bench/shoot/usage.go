@@ -25,7 +25,7 @@ func (b *bench) measure(ctx context.Context, r *report, creations []*creation) e
 			return err
 		}
 		pods := &corev1.PodList{}
-		if err := b.garden.List(ctx, pods, client.InNamespace(current.Status.TechnicalID)); err != nil {
+		if err := b.seed.List(ctx, pods, client.InNamespace(current.Status.TechnicalID)); err != nil {
 			return err
 		}
 		machines := slices.DeleteFunc(slices.Clone(pods.Items), func(pod corev1.Pod) bool { return pod.Labels["app"] != landscape.MachineComponent })

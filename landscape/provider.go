@@ -1,0 +1,117 @@
+package landscape
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	podsecurityapi "k8s.io/pod-security-admission/api"
+
+	gardencorev1 "gardener.cloud/gardener/api/core/v1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+	"gardener.cloud/gardener/charts"
+	"gardener.cloud/gardener/landscape/addon"
+)
+
+// providerExtension pushes the chart of provider-local, and returns the Extension with which gardener-operator installs it in the runtime cluster, for
+// the garden itself, and registers it in the virtual garden, for seeds.
+func (u *upRun) providerExtension(ctx context.Context) (*operatorv1alpha1.Extension, error) {
+	reference, err := u.pushChart(ctx, charts.ProviderLocal)
+	if err != nil {
+		return nil, err
+	}
+	dns, runtimeDNS := localDNSValues(u.state.Clusters)
+	values, err := u.providerValues(dns)
+	if err != nil {
+		return nil, err
+	}
+	runtimeValues, err := json.Marshal(map[string]any{"image": u.image, "dns": runtimeDNS})
+	return extensionOf(reference, values, &apiextensionsv1.JSON{Raw: runtimeValues}), err
+}
+
+// extensionOf is the Extension of provider-local, given the reference of its chart, and the values for seeds and for the runtime cluster.
+func extensionOf(chart string, values, runtimeValues *apiextensionsv1.JSON) *operatorv1alpha1.Extension {
+	return &operatorv1alpha1.Extension{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: charts.ProviderLocal,
+			// Buckets are directories of the node.
+			Annotations: map[string]string{constants.PodSecurityEnforce: string(podsecurityapi.LevelPrivileged)},
+		},
+		Spec: operatorv1alpha1.ExtensionSpec{
+			Resources: providerResources(),
+			Deployment: &operatorv1alpha1.Deployment{Extension: &operatorv1alpha1.ExtensionDeploymentSpec{
+				DeploymentSpec: operatorv1alpha1.DeploymentSpec{Helm: &operatorv1alpha1.ExtensionHelm{
+					OCIRepository: &gardencorev1.OCIRepository{Ref: &chart},
+				}},
+				Values: values, RuntimeClusterValues: runtimeValues,
+				// It does not use the garden, and would have its credentials by default.
+				InjectGardenKubeconfig: new(false),
+			}},
+		},
+	}
+}
+
+// providerValues are the values of provider-local's chart for seeds.
+func (u *upRun) providerValues(dns map[string]any) (*apiextensionsv1.JSON, error) {
+	images, err := u.artifacts.addonImages(u.images)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(map[string]any{
+		"image":    u.image,
+		"dns":      dns,
+		"machines": map[string]any{"registries": u.machineRegistries()},
+		"images":   map[string]any{"flannel": images["flannel"]},
+	})
+	return &apiextensionsv1.JSON{Raw: raw}, err
+}
+
+// providerResources are the kinds and types that provider-local is responsible for.
+func providerResources() []corev1beta1.ControllerResource {
+	var resources []corev1beta1.ControllerResource
+	for _, kind := range []string{
+		"BackupBucket", "BackupEntry", "ControlPlane", "DNSRecord", "Infrastructure", "OperatingSystemConfig", "Worker",
+	} {
+		resources = append(resources, corev1beta1.ControllerResource{Kind: kind, Type: providerType})
+	}
+	return append(resources, corev1beta1.ControllerResource{Kind: "Network", Type: "flannel"})
+}
+
+// credentials are those for the zones and the buckets of the landscape, which take any.
+func credentials(name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: name}, Type: corev1.SecretTypeOpaque}
+}
+
+// defaultDomain is the domain in which shoots without a domain of their own have a name.
+func (u *upRun) defaultDomain() *corev1.Secret {
+	secret := credentials(defaultDomainSecret)
+	secret.Labels = map[string]string{constants.GardenRole: constants.GardenRoleDefaultDomain}
+	secret.Annotations = map[string]string{constants.DNSProvider: providerType, constants.DNSDomain: "external." + u.domain()}
+	return secret
+}
+
+// localDNSValues say where the DNS server of each seed listens, and that of the garden itself, which has the address and the port in the runtime
+// cluster: two Services cannot share them, so it serves the names of the seed there too. Other clusters reach them only if there are several seeds.
+func localDNSValues(clusters []Cluster) (seeds, garden map[string]any) {
+	seeds = map[string]any{"servedByGarden": []string{seedName}, "zones": []string{addon.LocalZone}}
+	if len(seedClusters(clusters)) > 1 {
+		seeds["nodePort"] = localDNSNodePort
+	}
+	garden = maps.Clone(seeds)
+	delete(garden, "servedByGarden")
+	addresses := map[string]any{}
+	for _, cluster := range seedClusters(clusters) {
+		if cluster.Name == RuntimeCluster {
+			garden["clusterIP"] = cluster.localDNS().String()
+			continue
+		}
+		addresses[cluster.seed()] = cluster.localDNS().String()
+	}
+	seeds["clusterIPs"] = addresses
+	return seeds, garden
+}
