@@ -32,6 +32,7 @@ import (
 	authenticationv1alpha1 "gardener.cloud/gardener/api/authentication/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
 	"gardener.cloud/gardener/internal/apiserver/registry/kind"
 	"gardener.cloud/gardener/internal/validation/authentication"
 )
@@ -123,8 +124,9 @@ func (r *kubeconfig) Create(
 	if len(errs) > 0 {
 		return nil, apierrors.NewInvalid(authenticationv1alpha1.Kind(r.kind), name, errs)
 	}
+	// Fresh, as users request it as soon as they see that the shoot is there, and a CA that is being replaced must not sign any more.
 	shoot := &corev1beta1.Shoot{}
-	if err := r.GardenCache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, shoot); err != nil {
+	if err := r.GardenCache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, shoot, initializer.Fresh); err != nil {
 		return nil, err
 	}
 	groups, err := r.groups(ctx, user)
@@ -210,7 +212,7 @@ func (r *kubeconfig) readCA(ctx context.Context, shoot *corev1beta1.Shoot) (*sho
 
 	name = shoot.Name + "." + constants.ShootProjectSecretSuffixCAClient
 	secret := &corev1beta1.InternalSecret{}
-	if err := r.GardenCache.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: name}, secret); apierrors.IsNotFound(err) {
+	if err := r.GardenCache.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: name}, secret, initializer.Fresh); apierrors.IsNotFound(err) {
 		return nil, missing("InternalSecret %s does not exist", name)
 	} else if err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("read InternalSecret %s/%s: %w", shoot.Namespace, name, err))

@@ -32,6 +32,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
+	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
 	"gardener.cloud/gardener/internal/apiserver/registry/kind"
 	requester "gardener.cloud/gardener/internal/authorizer/client"
 	"gardener.cloud/gardener/internal/authorizer/graph"
@@ -98,7 +99,7 @@ func (r *token) Create(
 			"--workload-identity-token-issuer and --workload-identity-signing-key-file")
 	}
 	identity := &securityv1alpha1.WorkloadIdentity{}
-	if err := r.GardenCache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, identity); err != nil {
+	if err := r.GardenCache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, identity, initializer.Fresh); err != nil {
 		return nil, err
 	}
 	about := contextClaims{WorkloadIdentity: *claimOf(identity)}
