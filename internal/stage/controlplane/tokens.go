@@ -3,9 +3,11 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,7 +68,7 @@ func (in Inputs) accessSecrets(ctx context.Context) ([]client.Object, error) {
 
 // requestTokens fills the Secrets that have no valid token. Later, gardener-resource-manager renews tokens: as it needs one itself first,
 // and as the others need not wait for it, these are requested here. So are those that replace tokens of a key which is, or will be, no
-// longer trusted: without a token of its own, gardener-resource-manager cannot request any.
+// longer trusted, or are of ServiceAccounts that are gone: without a token of its own, gardener-resource-manager cannot request any.
 func (in Inputs) requestTokens(ctx context.Context) error {
 	set, err := in.Credentials.All()
 	if err != nil {
@@ -94,9 +96,13 @@ func (in Inputs) requestTokens(ctx context.Context) error {
 	requestor := tokenrequestor.New(in.Run.SeedAPI, shootClient, set.Bundle(constants.SecretNameCACluster), tokenrequestor.Values{
 		Class: resourcesv1alpha1.ResourceManagerClassShoot, Clock: in.Run.Clock, Valid: valid,
 	})
+	exists, err := accountsOf(ctx, shootClient)
+	if err != nil {
+		return err
+	}
 	var requests []func(context.Context) error
 	for _, secret := range list.Items {
-		if token, err := tokenrequestor.TokenIn(&secret); err == nil && valid(token) && !in.renewalDue(&secret) {
+		if token, err := tokenrequestor.TokenIn(&secret); err == nil && valid(token) && exists(token) && !in.renewalDue(&secret) {
 			continue
 		}
 		requests = append(requests, func(ctx context.Context) error {
@@ -105,6 +111,19 @@ func (in Inputs) requestTokens(ctx context.Context) error {
 		})
 	}
 	return flow.Parallel(ctx, requests...)
+}
+
+// accountsOf returns whether the ServiceAccount that a token says it is of exists. If not, etcd was restored from a backup that is older.
+func accountsOf(ctx context.Context, shootClient client.Client) (exists func(token string) bool, err error) {
+	accounts := &metav1.PartialObjectMetadataList{}
+	accounts.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccountList"))
+	if err := shootClient.List(ctx, accounts, client.InNamespace(metav1.NamespaceSystem)); err != nil {
+		return nil, fmt.Errorf("list ServiceAccounts in the cluster: %w", err)
+	}
+	return func(token string) bool {
+		of := tokenrequestor.AccountIn(token)
+		return of == "" || slices.ContainsFunc(accounts.Items, func(account metav1.PartialObjectMetadata) bool { return account.UID == of })
+	}, nil
 }
 
 // renewalDue is whether a token was never requested, or its renewal is overdue: gardener-resource-manager could not renew it, as during a
