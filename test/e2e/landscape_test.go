@@ -671,13 +671,19 @@ func (c cluster) execIn(ctx context.Context, namespace, pod string, command ...s
 
 func (c cluster) portForward(t *testing.T, pod, path string) string {
 	t.Helper()
+	return app{address: c.forward(t, metav1.NamespaceDefault, pod)}.get(t, path)
+}
+
+// forward returns the address of port 8080 of a pod, until the test ends.
+func (c cluster) forward(t *testing.T, namespace, pod string) string {
+	t.Helper()
 	transport, upgrader, err := spdy.RoundTripperFor(c.config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := c.clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace("default").Name(pod).SubResource("portforward").URL()
+	url := c.clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
 	stop, ready := make(chan struct{}), make(chan struct{})
-	defer close(stop)
+	t.Cleanup(func() { close(stop) })
 	forwarder, err := portforward.NewOnAddresses(spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url),
 		[]string{"127.0.0.1"}, []string{"0:8080"}, stop, ready, io.Discard, io.Discard)
 	if err != nil {
@@ -694,7 +700,7 @@ func (c cluster) portForward(t *testing.T, pod, path string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return app{address: fmt.Sprintf("127.0.0.1:%d", ports[0].Local)}.get(t, path)
+	return fmt.Sprintf("127.0.0.1:%d", ports[0].Local)
 }
 
 // serverTar builds the test's server and an image of it, as a file that "docker save" could have written.

@@ -4,9 +4,14 @@ package e2e
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +20,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	"gardener.cloud/gardener/example"
 	"gardener.cloud/gardener/internal/kube"
@@ -63,6 +69,7 @@ func testOperator(t *testing.T, l *landscape) {
 		l.run(t, "up", "--without-shoot")
 		l.connectGarden(t)
 	})
+	l.timed(t, "it is restored when the volume of its etcd is lost", l.testRestoration)
 	l.timed(t, "the shoot is healthy, and deleted without leftovers", func(t *testing.T) {
 		l.awaitShoot(t, key, kube.ShootHealthy)
 		l.deleteShoot(t, key)
@@ -72,6 +79,71 @@ func testOperator(t *testing.T, l *landscape) {
 		}
 	})
 	l.timed(t, "status is healthy", l.awaitStatus)
+}
+
+// testRestoration expects that what was written before the last snapshot exists after the volume of etcd was lost with its pod.
+func (l *landscape) testRestoration(t *testing.T) {
+	precious := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-local", Name: "precious"}, Data: map[string]string{"a": "b"}}
+	if err := l.garden.client.Create(t.Context(), precious); err != nil {
+		t.Fatal(err)
+	}
+	etcd := &druidv1alpha1.Etcd{}
+	if err := l.client.Get(t.Context(), client.ObjectKey{Namespace: constants.GardenNamespace, Name: "virtual-garden-etcd-main"}, etcd); err != nil {
+		t.Fatal(err)
+	}
+	pod := etcd.Name + "-0"
+	l.takeSnapshot(t, etcd, pod)
+	start := time.Now()
+	claim := *etcd.Spec.VolumeClaimTemplate + "-" + pod
+	for _, lost := range []client.Object{
+		&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: claim}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: pod}},
+	} {
+		if err := l.client.Delete(t.Context(), lost, client.GracePeriodSeconds(0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(obj client.Object) {
+		t.Helper()
+		eventually(t, func(ctx context.Context) error { return l.garden.client.Get(ctx, client.ObjectKeyFromObject(obj), obj) })
+	}
+	read(precious)
+	t.Logf("the kube-apiserver answered with restored data after %s", time.Since(start).Round(time.Second))
+	read(&corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "local"}})
+	t.Logf("and the garden API after %s", time.Since(start).Round(time.Second))
+	l.awaitStatus(t)
+	if err := l.garden.client.Delete(t.Context(), precious); err != nil {
+		t.Error(err)
+	}
+}
+
+// takeSnapshot has a member of etcd store what has changed since its last snapshot.
+func (l *landscape) takeSnapshot(t *testing.T, etcd *druidv1alpha1.Etcd, pod string) {
+	t.Helper()
+	server, identity, ca := etcd.Spec.Backup.TLS, &corev1.Secret{}, &corev1.Secret{}
+	for name, into := range map[string]*corev1.Secret{server.ClientTLSSecretRef.Name: identity, server.TLSCASecretRef.Name: ca} {
+		if err := l.client.Get(t.Context(), client.ObjectKey{Namespace: etcd.Namespace, Name: name}, into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	certificate, err := tls.X509KeyPair(identity.Data[corev1.TLSCertKey], identity.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca.Data[*server.TLSCASecretRef.DataKey])
+	c := &http.Client{Timeout: timeout, Transport: &http.Transport{TLSClientConfig: &tls.Config{
+		Certificates: []tls.Certificate{certificate}, RootCAs: roots, ServerName: etcd.Name + "-client." + etcd.Namespace + ".svc", MinVersion: tls.VersionTLS12,
+	}}}
+	defer c.CloseIdleConnections()
+	response, err := c.Get("https://" + l.forward(t, etcd.Namespace, pod) + "/snapshot/delta")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if answer, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("a snapshot is answered with %s: %s, %v", response.Status, answer, err)
+	}
 }
 
 func (l *landscape) readGarden(t *testing.T) *operatorv1alpha1.Garden {
