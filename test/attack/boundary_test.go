@@ -235,7 +235,11 @@ func TestGardenletWritesOnlyWhatIsOfItsSeed(t *testing.T) {
 		"by a ServiceAccount in the garden": func() error {
 			return attacker.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "evil"}})
 		},
-		"by another Seed": func() error { return attacker.Create(ctx, builder.Seed("evil")) },
+		// It would be free to refer to anything when it registers again.
+		"by its Seed, registered again": func() error { return attacker.Delete(ctx, own, client.DryRunAll) },
+		// Nobody else could have a Shoot with such a name.
+		"by a domain that everybody has names in": spec(func(s *corev1beta1.SeedSpec) { s.DNS.Internal.Domain = "com" }),
+		"by another Seed":                         func() error { return attacker.Create(ctx, builder.Seed("evil")) },
 		"by the state of another shoot": func() error {
 			return attacker.Create(ctx, &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: attackers, Name: "theirs"}})
 		},
