@@ -220,8 +220,13 @@ func seedLease(_ context.Context, _ *Values, of requester.Seed, r *Request, _ *c
 }
 
 func seedSeed(ctx context.Context, v *Values, of requester.Seed, r *Request) error {
-	if r.Name == of.Name {
-		return nil
+	switch {
+	case r.Name != of.Name:
+	case r.Operation == admissionv1.Delete:
+		// A gardenlet that registers its Seed for the first time chooses its references, so there must be no other first time.
+		return forbid("Seed %q must not be deleted by its own gardenlet: only an operator, or the gardenlet of the seed that it runs on, may delete it", r.Name)
+	default:
+		return v.seedDomains(ctx, of, r)
 	}
 	notOwn := forbid("Seed %q does not belong to seed %q", r.Name, of.Name)
 	if r.Operation != admissionv1.Delete {

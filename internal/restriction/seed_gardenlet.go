@@ -22,7 +22,7 @@ import (
 
 // seedGardenlet decides on the Gardenlet of a seed, which says what the gardener-operator deploys, and where. A gardenlet creates its own, to update
 // itself, and writes the status. What the operator does with it is for operators to say.
-func seedGardenlet(_ context.Context, _ *Values, of requester.Seed, r *Request, gardenlet *seedmanagementv1alpha1.Gardenlet) error {
+func seedGardenlet(ctx context.Context, v *Values, of requester.Seed, r *Request, gardenlet *seedmanagementv1alpha1.Gardenlet) error {
 	switch {
 	case of.Type != requester.Gardenlet:
 		return forbid("extensions must not write %s", r.Resource)
@@ -31,7 +31,10 @@ func seedGardenlet(_ context.Context, _ *Values, of requester.Seed, r *Request, 
 	case r.Name != of.Name:
 		return forbid("Gardenlet %q does not belong to seed %q", r.Name, of.Name)
 	case r.Operation == admissionv1.Create:
-		return newGardenlet(gardenlet)
+		if err := newGardenlet(gardenlet); err != nil {
+			return err
+		}
+		return v.gardenletDomains(ctx, gardenlet)
 	}
 	return sameGardenlet(r, gardenlet)
 }

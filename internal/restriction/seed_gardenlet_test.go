@@ -55,6 +55,7 @@ func TestSeedGardenlets(t *testing.T) {
 	run(t, decide, gardenlets, map[string]test{
 		"own":                         {object: own(marked)},
 		"own, not marked":             {object: own(), want: 403, names: created},
+		"own, with a new domain":      {object: own(marked, config(`{"seedConfig":{"spec":{"ingress":{"domain":"com"}}}}`)), want: 403, names: `"com"`},
 		"own, with a kubeconfig":      {object: own(marked, kubeconfig), want: 403, names: "kubeconfigSecretRef"},
 		"own, with an operation":      {object: own(marked, forced), want: 403, names: operation},
 		"own, with a status":          {object: own(marked, status), want: 403, names: "status"},

@@ -12,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -220,7 +221,7 @@ func TestSeed(t *testing.T) {
 		"another":               {object: seed("bar"), want: 403, names: `Seed "bar"`},
 		"own, updated":          {operation: update, object: seed("foo"), old: seed("foo")},
 		"another, updated":      {operation: update, object: seed("bar"), old: seed("bar"), want: 403},
-		"own, deleted":          {operation: remove, old: seed("foo")},
+		"own, deleted":          {operation: remove, old: seed("foo"), want: 403, names: `Seed "foo"`},
 		"another, deleted":      {operation: remove, old: seed("bar"), want: 403},
 		"all deleted":           {operation: remove, want: 403},
 		"of a ManagedSeed":      {operation: remove, old: seed("m"), stored: []client.Object{managedSeed("garden", "m", "s"), shoot("garden", "s", "foo")}, want: 403},
@@ -232,6 +233,32 @@ func TestSeed(t *testing.T) {
 		"with unreadable Shoot": {operation: remove, old: seed("m"), stored: []client.Object{leaving}, broken: "Shoot", want: 500},
 		"of one not for Shoots": {operation: remove, old: seed("m"), stored: []client.Object{managedSeed("garden", "m", "", deleted)}, want: 403},
 	}, seedUsers...)
+
+	internal := func(domain string) func(*corev1beta1.Seed) {
+		return func(s *corev1beta1.Seed) { s.Spec.DNS.Internal = &corev1beta1.SeedDNSProviderConfig{Domain: domain} }
+	}
+	byDefault := func(domain string) func(*corev1beta1.Seed) {
+		return func(s *corev1beta1.Seed) { s.Spec.DNS.Defaults = []corev1beta1.SeedDNSProviderConfig{{Domain: domain}} }
+	}
+	ingress := func(domain string) func(*corev1beta1.Seed) {
+		return func(s *corev1beta1.Seed) { s.Spec.Ingress = &corev1beta1.Ingress{Domain: domain} }
+	}
+	config := &runtime.RawExtension{Raw: []byte(`{"seedConfig":{"spec":{"dns":{"internal":{"domain":"com"}}}}}`)}
+	declaring := template(managedSeed("garden", "foo", "s"), string(config.Raw))
+	operators := &seedmanagementv1alpha1.Gardenlet{ObjectMeta: meta("garden", "foo")}
+	operators.Spec.Config = config
+	run(t, decide, seeds, map[string]test{
+		"the same domain":              {operation: update, object: seed("foo", internal("com")), old: seed("foo", internal("com"))},
+		"a new internal domain":        {operation: update, object: seed("foo", internal("com")), old: seed("foo", internal("net")), want: 403, names: `"com"`},
+		"a new default domain":         {operation: update, object: seed("foo", byDefault("com")), old: seed("foo"), want: 403, names: `"com"`},
+		"a new domain for its ingress": {operation: update, object: seed("foo", ingress("com")), old: seed("foo"), want: 403, names: `"com"`},
+		"that of its ManagedSeed":      {operation: update, object: seed("foo", internal("com")), old: seed("foo"), stored: []client.Object{declaring}},
+		"that of its Gardenlet":        {operation: update, object: seed("foo", internal("com")), old: seed("foo"), stored: []client.Object{operators}},
+		"that of another seed":         {operation: update, object: seed("foo", byDefault("com")), old: seed("foo"), stored: []client.Object{seed("bar", internal("com"))}},
+		"another than its Gardenlet's": {object: seed("foo", internal("org")), stored: []client.Object{operators}, want: 403, names: `"org"`},
+		"of unreadable seeds":          {operation: update, object: seed("foo", internal("com")), old: seed("foo"), broken: "Seed", want: 500},
+	}, seedGardenletUser)
+	run(t, decide, seeds, map[string]test{"its first one": {object: seed("foo", internal("com"))}}, seedGardenletUser)
 
 	run(t, decide, serviceAccounts, map[string]test{
 		"of the seed":       {object: account("seed-foo", "x")},

@@ -235,7 +235,11 @@ func TestGardenletWritesOnlyWhatIsOfItsSeed(t *testing.T) {
 		"by a ServiceAccount in the garden": func() error {
 			return attacker.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "evil"}})
 		},
-		"by another Seed": func() error { return attacker.Create(ctx, builder.Seed("evil")) },
+		// It would be free to refer to anything when it registers again.
+		"by its Seed, registered again": func() error { return attacker.Delete(ctx, own, client.DryRunAll) },
+		// Nobody else could have a Shoot with such a name.
+		"by a domain that everybody has names in": spec(func(s *corev1beta1.SeedSpec) { s.DNS.Internal.Domain = "com" }),
+		"by another Seed":                         func() error { return attacker.Create(ctx, builder.Seed("evil")) },
 		"by the state of another shoot": func() error {
 			return attacker.Create(ctx, &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: attackers, Name: "theirs"}})
 		},
@@ -318,5 +322,88 @@ func TestGardenletDoesNotChangeSecretsOfOthers(t *testing.T) {
 	}
 	if err := patch("expiration", "2035-01-01T00:00:00Z"); err != nil {
 		t.Errorf("a token cannot be renewed: %v", err)
+	}
+}
+
+// A gardenlet reads what its Shoots refer to, which Shoots on other seeds may use too. Whoever writes the configuration of the authentication of a
+// cluster is its administrator; credentials of another account get the resources of others; a WorkloadIdentity with another audience is
+// valid elsewhere.
+func TestGardenletDoesNotChangeWhatOthersUse(t *testing.T) {
+	g := startWith(t, env.Lenient(), env.WithAdmissionController())
+	ctx := t.Context()
+	if err := kube.Apply(ctx, g.c, "test", gardenrbac.Objects()...); err != nil {
+		t.Fatal(err)
+	}
+	g.CallWebhooks(t)
+	meta := metav1.ObjectMeta{Namespace: attackers, Name: "shared"}
+	resource := func(kind, version string) corev1beta1.NamedResourceReference {
+		return corev1beta1.NamedResourceReference{Name: strings.ToLower(kind), ResourceRef: autoscalingv1.CrossVersionObjectReference{Kind: kind, APIVersion: version, Name: meta.Name}}
+	}
+	configMap := &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"config.yaml": "of the owner"}}
+	internal := &corev1beta1.InternalSecret{ObjectMeta: meta, Data: map[string][]byte{"key": []byte("of the owner")}}
+	identity := &securityv1alpha1.WorkloadIdentity{ObjectMeta: meta, Spec: securityv1alpha1.WorkloadIdentitySpec{
+		Audiences: []string{"cloud"}, TargetSystem: securityv1alpha1.TargetSystem{Type: "local"},
+	}}
+	binding := &securityv1alpha1.CredentialsBinding{
+		ObjectMeta:     meta,
+		CredentialsRef: corev1.ObjectReference{APIVersion: corev1beta1.SchemeGroupVersion.String(), Kind: "InternalSecret", Namespace: attackers, Name: meta.Name},
+		Provider:       securityv1alpha1.CredentialsBindingProvider{Type: "local"},
+	}
+	published := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: attackers, Name: "mine.ca-cluster"}}
+	authority := &corev1beta1.InternalSecret{ObjectMeta: metav1.ObjectMeta{Namespace: attackers, Name: "mine.ca-client"}}
+	mine := newShoot("mine")
+	mine.Spec.CredentialsBindingName = &binding.Name
+	mine.Spec.Resources = []corev1beta1.NamedResourceReference{resource("WorkloadIdentity", securityv1alpha1.SchemeGroupVersion.String())}
+	mine.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{StructuredAuthentication: &corev1beta1.StructuredAuthentication{ConfigMapName: meta.Name}}
+	g.create(t, configMap, internal, identity, binding, published, authority, mine)
+	attacker, err := client.New(g.Gardenlet(t, seedName), client.Options{Scheme: g.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch := func(obj client.Object, data string) error {
+		return attacker.Patch(ctx, obj.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(data))) //nolint:forcetypeassert // a copy has its original's type
+	}
+	for name, try := range map[string]func() error{
+		"the finalizer of a ConfigMap":        func() error { return patch(configMap, `{"metadata":{"finalizers":["gardener.cloud/gardener"]}}`) },
+		"the finalizer of an InternalSecret":  func() error { return patch(internal, `{"metadata":{"finalizers":["gardener.cloud/gardener"]}}`) },
+		"the finalizer of a WorkloadIdentity": func() error { return patch(identity, `{"metadata":{"finalizers":["gardener.cloud/gardener"]}}`) },
+		"what is published":                   func() error { return patch(published, `{"data":{"ca.crt":"new"}}`) },
+		"the CA of its shoot":                 func() error { return patch(authority, `{"data":{"ca.crt":"bmV3"}}`) },
+	} {
+		g.eventually(t, name, try)
+	}
+	remove := func(obj client.Object) error { return attacker.Delete(ctx, obj, client.DryRunAll) }
+	attempt := 0
+	for name, try := range map[string]func() error{
+		"the authentication of clusters": func() error {
+			attempt++
+			return patch(configMap, fmt.Sprintf(`{"data":{"config.yaml":"evil %d"}}`, attempt))
+		},
+		"the existence of a ConfigMap": func() error { return remove(configMap) },
+		"credentials": func() error {
+			attempt++
+			return patch(internal, fmt.Sprintf(`{"stringData":{"key":"evil %d"}}`, attempt))
+		},
+		"the existence of credentials": func() error { return remove(internal) },
+		"whom tokens are for": func() error {
+			attempt++
+			return patch(identity, fmt.Sprintf(`{"spec":{"audiences":["evil-%d"]}}`, attempt))
+		},
+		"the label of a ConfigMap": func() error {
+			attempt++
+			return patch(configMap, fmt.Sprintf(`{"metadata":{"labels":{"evil":"%d"}}}`, attempt))
+		},
+	} {
+		g.eventually(t, name, func() error { // a new policy takes a moment
+			if err := try(); !apierrors.IsForbidden(err) || strings.Contains(err.Error(), "cannot patch resource") || strings.Contains(err.Error(), "cannot delete resource") {
+				return fmt.Errorf("a gardenlet changes %s, or does not get to the policies: %w", name, err)
+			}
+			return nil
+		})
+	}
+	for name, obj := range map[string]client.Object{"what is published": published, "the CA of its shoot": authority} {
+		if err := attacker.Delete(ctx, obj); err != nil {
+			t.Errorf("%s is not deleted: %v", name, err)
+		}
 	}
 }

@@ -8,14 +8,19 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"gocloud.dev/blob/azureblob"
 	"gocloud.dev/blob/fileblob"
 	"gocloud.dev/blob/s3blob"
 
 	backuprestoreconfigv1alpha1 "gardener.cloud/gardener/api/config/backuprestore/v1alpha1"
+	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 )
 
 // Providers of object stores in the configuration.
@@ -27,6 +32,18 @@ const (
 
 // Open returns the store that a configuration describes.
 func Open(ctx context.Context, config *backuprestoreconfigv1alpha1.Store) (*Store, error) {
+	return openWith(ctx, config, services{})
+}
+
+// services are those that exchange tokens of WorkloadIdentities, and how they are reached. The zero value is for those of the providers.
+type services struct {
+	// sts is the URL of the Security Token Service of AWS.
+	sts string
+	// azure are the authority and the transport for Azure.
+	azure azcore.ClientOptions
+}
+
+func openWith(ctx context.Context, config *backuprestoreconfigv1alpha1.Store, by services) (*Store, error) {
 	switch config.Provider {
 	case Local:
 		// A file gets its name when it is complete, so temporary ones must be on the same volume.
@@ -38,9 +55,9 @@ func Open(ctx context.Context, config *backuprestoreconfigv1alpha1.Store) (*Stor
 		}
 		return New(bucket, config.Prefix), nil
 	case S3:
-		return openS3(ctx, config)
+		return openS3(ctx, config, by)
 	case ABS:
-		return openABS(ctx, config)
+		return openABS(ctx, config, by)
 	}
 	return nil, fmt.Errorf("store of provider %q: supported are %s, %s and %s", config.Provider, ABS, Local, S3)
 }
@@ -51,21 +68,65 @@ func credential(config *backuprestoreconfigv1alpha1.Store, key string) (string, 
 	return strings.TrimSpace(string(content)), err
 }
 
-// openS3 opens a bucket with the credentials that the extensions for S3 put in the Secret of a BackupEntry. They are read
-// when a request needs them, because they rotate.
-func openS3(ctx context.Context, config *backuprestoreconfigv1alpha1.Store) (*Store, error) {
+// has reports whether the Secret with the credentials has a key.
+func has(config *backuprestoreconfigv1alpha1.Store, key string) bool {
+	_, err := os.Stat(filepath.Join(config.CredentialsDir, key))
+	return err == nil
+}
+
+// either refuses a Secret that has both the token of a WorkloadIdentity and a static key: it does not say which one is valid.
+func either(config *backuprestoreconfigv1alpha1.Store, identity string, static ...string) error {
+	for _, key := range static {
+		if has(config, key) {
+			return fmt.Errorf("open %s: the credentials have both %s, for a WorkloadIdentity, and %s", config.Container, identity, key)
+		}
+	}
+	return nil
+}
+
+// Keys of Secrets with credentials.
+const (
+	keyToken          = securityv1alpha1.DataKeyToken
+	keyRole           = "roleARN"
+	keyAccessKeyID    = "accessKeyID"
+	keySecretKey      = "secretAccessKey"
+	keyClient         = "clientID"
+	keyTenant         = "tenantID"
+	keyStorageAccount = "storageAccount"
+	keyStorageKey     = "storageKey"
+)
+
+// openS3 opens a bucket with the credentials that the extensions for S3 put in the Secret of a BackupEntry: the role and the token of a
+// WorkloadIdentity, or an access key. They are read when a request needs them, because they rotate.
+func openS3(ctx context.Context, config *backuprestoreconfigv1alpha1.Store, by services) (*Store, error) {
 	region, err := credential(config, "region")
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", config.Container, err)
 	}
-	client := s3.New(s3.Options{
-		Region: region,
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			id, idErr := credential(config, "accessKeyID")
-			key, keyErr := credential(config, "secretAccessKey")
-			return aws.Credentials{AccessKeyID: id, SecretAccessKey: key}, errors.Join(idErr, keyErr)
-		}),
-	}, func(o *s3.Options) {
+	var credentials aws.CredentialsProvider = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		id, idErr := credential(config, keyAccessKeyID)
+		key, keyErr := credential(config, keySecretKey)
+		return aws.Credentials{AccessKeyID: id, SecretAccessKey: key}, errors.Join(idErr, keyErr)
+	})
+	if has(config, keyRole) {
+		if err := either(config, keyRole, keyAccessKeyID, keySecretKey); err != nil {
+			return nil, err
+		}
+		role, err := credential(config, keyRole)
+		if err != nil {
+			return nil, fmt.Errorf("open bucket %s: %w", config.Container, err)
+		}
+		exchange := sts.New(sts.Options{Region: region}, func(o *sts.Options) {
+			if by.sts != "" {
+				o.BaseEndpoint = &by.sts
+			}
+		})
+		// The cache gets others before these expire.
+		credentials = aws.NewCredentialsCache(stscreds.NewWebIdentityRoleProvider(exchange, role, tokenFile{config}, func(o *stscreds.WebIdentityRoleOptions) {
+			o.RoleSessionName = "etcd-backup-restore"
+		}))
+	}
+	client := s3.New(s3.Options{Region: region, Credentials: credentials}, func(o *s3.Options) {
 		if config.Endpoint != "" {
 			// Other stores with the same API rarely have a host name for each bucket.
 			o.BaseEndpoint, o.UsePathStyle = aws.String(config.Endpoint), true
@@ -78,22 +139,32 @@ func openS3(ctx context.Context, config *backuprestoreconfigv1alpha1.Store) (*St
 	return New(bucket, config.Prefix), nil
 }
 
-// openABS opens a container of Azure Blob Storage with the key of its storage account.
-func openABS(ctx context.Context, config *backuprestoreconfigv1alpha1.Store) (*Store, error) {
-	account, accountErr := credential(config, "storageAccount")
-	key, keyErr := credential(config, "storageKey")
-	if err := errors.Join(accountErr, keyErr); err != nil {
-		return nil, fmt.Errorf("open container %s: %w", config.Container, err)
-	}
-	shared, err := container.NewSharedKeyCredential(account, key)
+// tokenFile reads the token of a WorkloadIdentity, which the gardenlet renews.
+type tokenFile struct {
+	config *backuprestoreconfigv1alpha1.Store
+}
+
+// GetIdentityToken implements stscreds.IdentityTokenRetriever.
+func (t tokenFile) GetIdentityToken() ([]byte, error) {
+	token, err := credential(t.config, keyToken)
+	return []byte(token), err
+}
+
+// openABS opens a container of Azure Blob Storage with the token of a WorkloadIdentity, or with the key of its storage account.
+func openABS(ctx context.Context, config *backuprestoreconfigv1alpha1.Store, by services) (*Store, error) {
+	account, err := credential(config, keyStorageAccount)
 	if err != nil {
-		return nil, fmt.Errorf("open container %s: the storage key is not in base64", config.Container) // the error may quote it
+		return nil, fmt.Errorf("open container %s: %w", config.Container, err)
 	}
 	endpoint := config.Endpoint
 	if endpoint == "" {
 		endpoint = "https://" + account + ".blob.core.windows.net"
 	}
-	client, err := container.NewClientWithSharedKeyCredential(strings.TrimSuffix(endpoint, "/")+"/"+config.Container, shared, nil)
+	connect := withStorageKey
+	if has(config, keyToken) {
+		connect = withToken
+	}
+	client, err := connect(config, account, strings.TrimSuffix(endpoint, "/")+"/"+config.Container, by)
 	if err != nil {
 		return nil, fmt.Errorf("open container %s: %w", config.Container, err)
 	}
@@ -102,4 +173,37 @@ func openABS(ctx context.Context, config *backuprestoreconfigv1alpha1.Store) (*S
 		return nil, fmt.Errorf("open container %s: %w", config.Container, err)
 	}
 	return New(bucket, config.Prefix), nil
+}
+
+func withStorageKey(config *backuprestoreconfigv1alpha1.Store, account, url string, _ services) (*container.Client, error) {
+	key, err := credential(config, keyStorageKey)
+	if err != nil {
+		return nil, err
+	}
+	shared, err := container.NewSharedKeyCredential(account, key)
+	if err != nil {
+		return nil, errors.New("the storage key is not in base64") // the error may quote it
+	}
+	return container.NewClientWithSharedKeyCredential(url, shared, nil)
+}
+
+// withToken exchanges the token of a WorkloadIdentity for one of its application, whenever that expires.
+func withToken(config *backuprestoreconfigv1alpha1.Store, _, url string, by services) (*container.Client, error) {
+	if err := either(config, keyToken, keyStorageKey); err != nil {
+		return nil, err
+	}
+	tenant, tenantErr := credential(config, keyTenant)
+	id, idErr := credential(config, keyClient)
+	if err := errors.Join(tenantErr, idErr); err != nil {
+		return nil, err
+	}
+	assertion := func(context.Context) (string, error) { return credential(config, keyToken) }
+	application, err := azidentity.NewClientAssertionCredential(tenant, id, assertion, &azidentity.ClientAssertionCredentialOptions{
+		// An authority of its own is not one that Microsoft knows.
+		ClientOptions: by.azure, DisableInstanceDiscovery: by.azure.Cloud.ActiveDirectoryAuthorityHost != "",
+	})
+	if err != nil {
+		return nil, err
+	}
+	return container.NewClient(url, application, &container.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: by.azure.Transport}})
 }

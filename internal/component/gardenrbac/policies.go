@@ -9,7 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 )
 
 // The roles of members allow them to write all ConfigMaps, Secrets and events of their project. The policies here are for those of them that
@@ -104,6 +106,19 @@ func clientPolicies() []client.Object {
 				`object != null && object.?type == oldObject.?type && object.?data == oldObject.?data && object.metadata.?labels == oldObject.metadata.?labels`,
 				constants.GardenerShootIssuerNamespace, constants.SecretPrefixGeneratedBackupBucket, publishedName()),
 			"Gardenlets and extensions must not change or delete Secrets of users and operators, but for finalizers and annotations"),
+		// The same is so for what else Shoots, Seeds and bindings refer to: a change would act on all that refer to it, also on other seeds. Whoever
+		// changes the configuration of the authentication is an administrator of the clusters that use it.
+		clientPolicyFor(rules("", "v1", "configmaps"), "changes-of-configmaps.gardener.cloud",
+			fmt.Sprintf(`oldObject == null || oldObject.metadata.name.%s || object != null && object.?data == oldObject.?data && `+
+				`object.?binaryData == oldObject.?binaryData && object.metadata.?labels == oldObject.metadata.?labels`, publishedName()),
+			"Gardenlets and extensions must not change or delete ConfigMaps of users and operators, but for finalizers and annotations"),
+		clientPolicyFor(rules(corev1beta1.GroupName, "v1beta1", "internalsecrets"), "changes-of-internalsecrets.gardener.cloud",
+			fmt.Sprintf(`oldObject == null || oldObject.metadata.name.matches('^[^.]+[.]%s$') || object != null && object.?type == oldObject.?type && `+
+				`object.?data == oldObject.?data && object.metadata.?labels == oldObject.metadata.?labels`, constants.ShootProjectSecretSuffixCAClient),
+			"Gardenlets and extensions must not change or delete InternalSecrets of users and operators, but for finalizers and annotations"),
+		clientPolicyFor(rules(securityv1alpha1.GroupName, "v1alpha1", "workloadidentities"), "changes-of-workloadidentities.gardener.cloud",
+			`oldObject == null || object != null && object.spec == oldObject.spec && object.metadata.?labels == oldObject.metadata.?labels`,
+			"Gardenlets and extensions must not change or delete WorkloadIdentities, but for finalizers and annotations"),
 		// What a token is for is checked when it is created.
 		clientPolicy("bootstrap-tokens.gardener.cloud",
 			`object == null || oldObject == null || request.namespace != 'kube-system' || oldObject.type != 'bootstrap.kubernetes.io/token' || `+
@@ -114,7 +129,12 @@ func clientPolicies() []client.Object {
 
 // clientPolicy is a policy for Secrets that clients write.
 func clientPolicy(name, expression, message string) []client.Object {
-	objects := admissionPolicy(name, admissionregistrationv1.Validation{Expression: expression, Message: message}, rules("", "v1", "secrets"))
+	return clientPolicyFor(rules("", "v1", "secrets"), name, expression, message)
+}
+
+// clientPolicyFor is a policy for objects that clients write.
+func clientPolicyFor(matched admissionregistrationv1.NamedRuleWithOperations, name, expression, message string) []client.Object {
+	objects := admissionPolicy(name, admissionregistrationv1.Validation{Expression: expression, Message: message}, matched)
 	spec := &objects[0].(*admissionregistrationv1.ValidatingAdmissionPolicy).Spec //nolint:forcetypeassert // it is the policy
 	spec.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{}
 	spec.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "a-client", Expression: clients}}

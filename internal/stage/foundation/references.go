@@ -24,6 +24,10 @@ import (
 // configMap is a kind that spec.resources names, besides those of credentials.
 const configMap = "ConfigMap"
 
+// maxReferenced is the limit for the data of all objects that spec.resources of one owner names. Copies are in the etcd of the seed, which all its
+// shoots share; sixteen Secrets of the largest size that Kubernetes has are more than extensions need.
+const maxReferenced = 16 * corev1.MaxSecretSize
+
 // References are the objects that spec.resources of a Shoot or Seed names, and their copies in the seed.
 type References struct {
 	Run *stage.Run
@@ -55,7 +59,7 @@ func (r References) labels() client.MatchingLabels {
 
 // Copy copies the objects from the garden. Their labels and annotations stay there, as users write them.
 func (r References) Copy(ctx context.Context) error {
-	objects := make([]client.Object, 0, len(r.Resources))
+	objects, size := make([]client.Object, 0, len(r.Resources)), 0
 	for _, resource := range r.Resources {
 		ref := resource.ResourceRef
 		key := client.ObjectKey{Namespace: r.Namespace, Name: ref.Name}
@@ -84,9 +88,32 @@ func (r References) Copy(ctx context.Context) error {
 		if err != nil {
 			return errorcode.IfNotFound(fmt.Errorf("spec.resources: %q: %s %q: %w", resource.Name, ref.Kind, ref.Name, err), corev1beta1.ErrorConfigurationProblem)
 		}
+		if size += sizeOf(object); size > maxReferenced {
+			return errorcode.With(fmt.Errorf("spec.resources: %q: %s %q: what all of them have in their data must not be larger than %d MiB", resource.Name, ref.Kind,
+				ref.Name, maxReferenced>>20), corev1beta1.ErrorConfigurationProblem)
+		}
 		objects = append(objects, object)
 	}
 	return r.Run.Apply(ctx, objects...)
+}
+
+// sizeOf is the size of the data of an object.
+func sizeOf(object client.Object) int {
+	size := 0
+	switch object := object.(type) {
+	case *corev1.ConfigMap:
+		for key, value := range object.Data {
+			size += len(key) + len(value)
+		}
+		for key, value := range object.BinaryData {
+			size += len(key) + len(value)
+		}
+	case *corev1.Secret:
+		for key, value := range object.Data {
+			size += len(key) + len(value)
+		}
+	}
+	return size
 }
 
 // DeleteStale deletes copies of objects that spec.resources no longer names. Extensions must have reconciled since.

@@ -3,6 +3,9 @@ package foundation
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -96,6 +99,49 @@ func TestMissingReferencesOfDeletedShoot(t *testing.T) {
 	shoot.DeletionTimestamp = new(metav1.Now())
 	if err := in.references().Copy(t.Context()); err != nil {
 		t.Errorf("the shoot cannot be deleted: %v", err)
+	}
+}
+
+// Users decide how many objects are copied into the etcd of the seed, and how large they are. Beyond a limit, nothing is copied, nor even read in the
+// garden.
+func TestReferencesAreLimited(t *testing.T) {
+	for _, kind := range []string{"Secret", "ConfigMap"} {
+		t.Run(kind, func(t *testing.T) {
+			garden, shoot := fake.NewClientBuilder().WithScheme(stagetest.Scheme(t)), &corev1beta1.Shoot{}
+			for i := range 20 {
+				meta := metav1.ObjectMeta{Namespace: "garden-dev", Name: fmt.Sprintf("large-%d", i)}
+				var object client.Object = &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"k": make([]byte, corev1.MaxSecretSize-1)}}
+				if kind == "ConfigMap" {
+					object = &corev1.ConfigMap{ObjectMeta: meta, BinaryData: map[string][]byte{"k": make([]byte, corev1.MaxSecretSize-1)}}
+				}
+				garden.WithObjects(object)
+				resource := corev1beta1.NamedResourceReference{Name: meta.Name}
+				resource.ResourceRef.Kind, resource.ResourceRef.Name = kind, meta.Name
+				shoot.Spec.Resources = append(shoot.Spec.Resources, resource)
+			}
+			shoot.Namespace = "garden-dev"
+			reads := 0
+			gardenAPI := interceptor.NewClient(garden.Build(), interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+					reads++
+					return c.Get(ctx, key, object, options...)
+				},
+			})
+			seed := fake.NewClientBuilder().WithScheme(stagetest.Scheme(t)).Build()
+			in := Inputs{Run: &stage.Run{SeedAPI: seed, GardenAPI: gardenAPI, Namespace: stagetest.Namespace, FieldManager: "gardenlet"}, Shoot: shoot}
+			err := in.references().Copy(t.Context())
+			if err == nil || !strings.Contains(err.Error(), `spec.resources: "large-16"`) || !slices.Contains(errorcode.Of(err), corev1beta1.ErrorConfigurationProblem) {
+				t.Errorf("the error is %v", err)
+			}
+			if reads > 17 {
+				t.Errorf("%d objects were read", reads)
+			}
+			copies := &metav1.PartialObjectMetadataList{}
+			copies.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+			if err := seed.List(t.Context(), copies); err != nil || len(copies.Items) > 0 {
+				t.Errorf("%d objects are in the seed: %v", len(copies.Items), err)
+			}
+		})
 	}
 }
 

@@ -1,0 +1,174 @@
+package snapstore
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
+
+	backuprestoreconfigv1alpha1 "gardener.cloud/gardener/api/config/backuprestore/v1alpha1"
+	"gardener.cloud/gardener/internal/backuprestore/snapshot"
+)
+
+// keys writes the keys of a Secret as files.
+func keys(t *testing.T, keys map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for key, value := range keys {
+		if err := os.WriteFile(filepath.Join(dir, key), []byte(value), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// exchange plays a provider: a service that exchanges tokens of WorkloadIdentities, and a store that only takes what it gave for one.
+type exchange struct {
+	mutex sync.Mutex
+	// valid is the token that is exchanged at present.
+	valid string
+	// exchanged are the tokens that were shown, and stored the names of objects.
+	exchanged, stored []string
+	problems          []string
+}
+
+func (e *exchange) problem(w http.ResponseWriter, code int, format string, args ...any) {
+	e.problems = append(e.problems, fmt.Sprintf(format, args...))
+	http.Error(w, "<Error><Code>AccessDenied</Code></Error>", code)
+}
+
+// give is whether a token is exchanged.
+func (e *exchange) give(w http.ResponseWriter, token string) bool {
+	e.exchanged = append(e.exchanged, token)
+	if token != e.valid {
+		e.problem(w, http.StatusForbidden, "token %q", token)
+		return false
+	}
+	return true
+}
+
+// store takes an object for credentials that were given for the valid token.
+func (e *exchange) store(w http.ResponseWriter, r *http.Request, authorized bool) {
+	switch {
+	case !authorized:
+		e.problem(w, http.StatusForbidden, "%s %s without credentials of the exchange: %s", r.Method, r.URL.Path, r.Header.Get("Authorization"))
+	case r.Method != http.MethodPut:
+		e.problem(w, http.StatusNotImplemented, "%s %s", r.Method, r.URL.Path)
+	default:
+		_, _ = io.Copy(io.Discard, r.Body) // the client reports the failure
+		e.stored = append(e.stored, r.URL.Path)
+		w.WriteHeader(http.StatusCreated)
+	}
+}
+
+// ServeHTTP serves the APIs of AWS and Azure, as far as they are needed.
+func (e *exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	reply := func(value any) { _ = json.NewEncoder(w).Encode(value) } // the client reports the failure
+	switch {
+	case r.URL.Path == "/sts/":
+		if r.FormValue("Action") != "AssumeRoleWithWebIdentity" || r.FormValue("RoleArn") != "arn:aws:iam::1:role/backup" {
+			e.problem(w, http.StatusBadRequest, "%v", r.Form)
+			return
+		}
+		if e.give(w, r.FormValue("WebIdentityToken")) {
+			_, _ = fmt.Fprintf(w, "<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>for-%s</AccessKeyId>"+
+				"<SecretAccessKey>s</SecretAccessKey><SessionToken>session</SessionToken><Expiration>%s</Expiration></Credentials>"+
+				"</AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>", e.valid, time.Now().UTC().Format(time.RFC3339)) // it has expired when it is used
+		}
+	case strings.HasPrefix(r.URL.Path, "/bucket/"):
+		e.store(w, r, strings.Contains(r.Header.Get("Authorization"), "Credential=for-"+e.valid+"/") && r.Header.Get("X-Amz-Security-Token") == "session")
+	case strings.HasSuffix(r.URL.Path, "/.well-known/openid-configuration"):
+		base := "https://" + r.Host + "/tenant"
+		reply(map[string]string{"issuer": base + "/v2.0", "authorization_endpoint": base + "/authorize", "token_endpoint": base + "/token"})
+	case r.URL.Path == "/tenant/token":
+		if r.FormValue("client_id") != "application" {
+			e.problem(w, http.StatusBadRequest, "%v", r.Form)
+			return
+		}
+		if e.give(w, r.FormValue("client_assertion")) {
+			reply(map[string]any{"token_type": "Bearer", "access_token": "for-" + e.valid, "expires_in": 0})
+		}
+	case strings.HasPrefix(r.URL.Path, "/container/"):
+		e.store(w, r, r.Header.Get("Authorization") == "Bearer for-"+e.valid)
+	default:
+		e.problem(w, http.StatusNotFound, "%s %s", r.Method, r.URL.Path)
+	}
+}
+
+// The token of a WorkloadIdentity is exchanged for credentials of the provider, and read again when these expire, as it is renewed.
+func TestTokensOfWorkloadIdentities(t *testing.T) {
+	for provider, tc := range map[string]struct {
+		container string
+		keys      map[string]string
+	}{
+		S3:  {"bucket", map[string]string{"region": "eu-west-1", "roleARN": "arn:aws:iam::1:role/backup", "token": "first"}},
+		ABS: {"container", map[string]string{"storageAccount": "account", "tenantID": "tenant", "clientID": "application", "token": "first"}},
+	} {
+		t.Run(provider, func(t *testing.T) {
+			e := &exchange{valid: "first"}
+			server := httptest.NewTLSServer(e)
+			if provider == S3 {
+				server = httptest.NewServer(e)
+			}
+			t.Cleanup(server.Close)
+			config := &backuprestoreconfigv1alpha1.Store{
+				Provider: provider, Container: tc.container, Prefix: "shoot/etcd-main", CredentialsDir: keys(t, tc.keys), Endpoint: server.URL,
+			}
+			store, err := openWith(t.Context(), config, services{sts: server.URL + "/sts/", azure: azcore.ClientOptions{
+				Cloud: cloud.Configuration{ActiveDirectoryAuthorityHost: server.URL + "/"}, Transport: server.Client(),
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = store.Close() })
+			save := func(s snapshot.Snapshot) {
+				t.Helper()
+				if _, err := store.Write(t.Context(), s, func(w io.Writer) error {
+					_, err := io.WriteString(w, "content")
+					return err
+				}); err != nil {
+					t.Fatalf("%v: %q", err, e.problems)
+				}
+			}
+			save(full(1, 0))
+			e.mutex.Lock()
+			e.valid = "renewed"
+			e.mutex.Unlock()
+			if err := os.WriteFile(filepath.Join(config.CredentialsDir, "token"), []byte("renewed\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			save(delta(2, 3, 0))
+			if len(e.stored) != 2 || e.exchanged[0] != "first" || e.exchanged[len(e.exchanged)-1] != "renewed" {
+				t.Errorf("stored are %q, for the tokens %q", e.stored, e.exchanged)
+			}
+		})
+	}
+}
+
+// Credentials of two kinds are an error, not a guess; and errors have no credentials.
+func TestCredentialsOfTwoKindsAreRefused(t *testing.T) {
+	for provider, tc := range map[string]struct {
+		keys map[string]string
+		want string
+	}{
+		S3:  {map[string]string{"region": "r", "roleARN": "a", "token": "private", "accessKeyID": "private"}, "both roleARN, for a WorkloadIdentity, and accessKeyID"},
+		ABS: {map[string]string{"storageAccount": "a", "token": "private", "storageKey": "private"}, "both token, for a WorkloadIdentity, and storageKey"},
+	} {
+		_, err := Open(t.Context(), &backuprestoreconfigv1alpha1.Store{Provider: provider, Container: "c", CredentialsDir: keys(t, tc.keys)})
+		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "private") {
+			t.Errorf("%s: error %v, want one with %q", provider, err, tc.want)
+		}
+	}
+}
