@@ -45,6 +45,32 @@ func TestDefault(t *testing.T) {
 	}
 }
 
+// Landscapes pull it by the tag that it is built with.
+func TestClusterAutoscalerIsTheOneThatIsBuilt(t *testing.T) {
+	v, err := Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := v.Find("cluster-autoscaler", Query{TargetVersion: "1.36.3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	recipe, err := os.ReadFile(filepath.Join("..", "distribution", "cluster-autoscaler", "product.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var built struct {
+		Version string
+		Images  []struct{ Repository string }
+	}
+	if err := yaml.Unmarshal(recipe, &built); err != nil {
+		t.Fatal(err)
+	}
+	if want := built.Images[0].Repository + ":" + built.Version; image.String() != want {
+		t.Errorf("the image is %s, want %s", image, want)
+	}
+}
+
 func TestRead(t *testing.T) {
 	for name, tc := range map[string]struct {
 		file    string

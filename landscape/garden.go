@@ -2,10 +2,13 @@ package landscape
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,6 +24,7 @@ import (
 	"gardener.cloud/gardener/charts"
 	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/chart"
+	"gardener.cloud/gardener/internal/distribution"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/shoot/access"
 )
@@ -28,6 +32,8 @@ import (
 const (
 	// gardenTimeout is how long gardener-operator may take on a busy machine, for images that are pulled for the first time.
 	gardenTimeout = 10 * time.Minute
+	// autoscalerProduct is the product with the cluster-autoscaler, and the name of its image.
+	autoscalerProduct = "cluster-autoscaler"
 	// gardenName is the name of the Garden.
 	gardenName = "garden"
 	// auditPolicyConfigMap has the policy of the audit log of the virtual garden.
@@ -40,7 +46,14 @@ const (
 // bringUpGarden installs gardener-operator with its chart, as a platform team would, and creates a Garden.
 func (u *upRun) bringUpGarden(ctx context.Context, cluster Cluster) error {
 	if err := u.step(ctx, "Pushing the gardener image", registryContainer, func(ctx context.Context, _ func(string)) (err error) {
-		u.image, err = u.gardenerImage(ctx)
+		if u.image, err = u.gardenerImage(ctx); err != nil {
+			return err
+		}
+		autoscaler, err := u.artifacts.image(autoscalerProduct)
+		if err != nil {
+			return err
+		}
+		u.overwrite, err = imageOverwrite(u.images, u.image, autoscaler)
 		return err
 	}); err != nil {
 		return err
@@ -190,6 +203,29 @@ func (u *upRun) gardenerImage(ctx context.Context) (string, error) {
 	return image.Reference + "@" + image.Digest, u.push(ctx, image.Reference, loaded)
 }
 
+// imageOverwrite returns the image vector overwrite of gardener-operator, which gardenlets get, too. The cluster-autoscaler is built from this checkout, but
+// its tag stays, so that its digest is in the overwrite. Other images that the user has set for it are passed on.
+func imageOverwrite(images imagevector.Vector, gardener string, autoscaler distribution.Image) (string, error) {
+	entries := slices.DeleteFunc(slices.Clone(images), func(s imagevector.Source) bool { return s.Name != autoscalerProduct })
+	pinned, err := imagevector.PinDigests(entries, nil, func(ref string) (string, error) {
+		if ref == autoscaler.Reference {
+			return autoscaler.Digest, nil
+		}
+		return "", nil
+	})
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	err = append(imagevector.Vector{{Name: "gardener", Ref: &gardener}}, entries.Overwrite(pinned)...).Write(&out)
+	return out.String(), err
+}
+
+// release identifies the images that gardenlets and shoots run.
+func (u *upRun) release() string {
+	return fmt.Sprintf("%s overwrite:%x", u.image, sha256.Sum256([]byte(u.overwrite)))
+}
+
 // operatorObjects renders the chart of gardener-operator.
 func (u *upRun) operatorObjects(cluster Cluster) ([]client.Object, error) {
 	archive, err := charts.Archive(charts.Operator)
@@ -212,7 +248,7 @@ func (u *upRun) operatorObjects(cluster Cluster) ([]client.Object, error) {
 		Name: "gardener-operator", Namespace: constants.GardenNamespace, Kubernetes: *version,
 		Values: map[string]any{
 			"image":                map[string]any{"ref": u.image},
-			"imageVectorOverwrite": "images:\n- name: gardener\n  ref: " + u.image + "\n",
+			"imageVectorOverwrite": u.overwrite,
 		},
 	})
 	if err != nil {

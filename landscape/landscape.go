@@ -55,7 +55,7 @@ type state struct {
 	Clusters []Cluster `json:"clusters"`
 	// VirtualGarden says that the landscape has a garden.
 	VirtualGarden bool `json:"virtualGarden,omitempty"`
-	// Image is the gardener image with which the reconciliation of all shoots was requested, empty without a garden.
+	// Image identifies the images with which the reconciliation of all shoots was requested, empty without a garden.
 	Image string `json:"image,omitempty"`
 }
 

@@ -124,7 +124,7 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster) error {
 	})
 }
 
-// deployedImage is an annotation of a Gardenlet with the image that it was deployed with.
+// deployedImage is an annotation of a Gardenlet with the images that it was deployed with.
 const deployedImage = "landscape.gardener.cloud/image"
 
 // deployGardenlet creates a Gardenlet, which gardener-operator deploys. It requests another deployment when the image has changed.
@@ -145,16 +145,16 @@ func (u *upRun) deployGardenlet(ctx context.Context, garden client.Client, clust
 	if err := garden.Get(ctx, client.ObjectKeyFromObject(before), before); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read Gardenlet %q: %w", before.Name, err)
 	}
-	desired.Annotations = map[string]string{deployedImage: u.image}
+	desired.Annotations = map[string]string{deployedImage: u.release()}
 	deployed := before.Annotations[deployedImage]
-	if deployed != "" && deployed != u.image {
+	if deployed != "" && deployed != u.release() {
 		desired.Annotations[constants.GardenerOperation] = constants.OperationForceRedeploy
 	}
 	desired.Spec.Deployment.ReplicaCount = new(int32(1))
 	desired.Spec.Deployment.Helm.OCIRepository = gardencorev1.OCIRepository{Ref: &reference}
 	desired.Spec.Config = &runtime.RawExtension{Raw: config}
 	objects := []client.Object{desired}
-	if cluster.Name != RuntimeCluster && (deployed != u.image || before.Spec.KubeconfigSecretRef != nil) {
+	if cluster.Name != RuntimeCluster && (deployed != u.release() || before.Spec.KubeconfigSecretRef != nil) {
 		kubeconfig, err := os.ReadFile(u.KubeconfigFile(cluster.Name))
 		if err != nil {
 			return err

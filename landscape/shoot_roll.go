@@ -15,7 +15,7 @@ import (
 // rollShoots requests that the gardenlets reconcile every shoot if their image is a new one, and does not wait for it. They would do so by
 // themselves within the hour, but would not retry shoots that Failed.
 func (u *upRun) rollShoots(ctx context.Context) error {
-	if u.image == u.state.Image {
+	if u.release() == u.state.Image {
 		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, gardenTimeout, fmt.Errorf("not done after %s", gardenTimeout))
@@ -43,7 +43,7 @@ func (u *upRun) rollShoots(ctx context.Context) error {
 		}
 	}
 	// Only now, so that the next run repeats what an interrupted one has not done.
-	u.state.Image = u.image
+	u.state.Image = u.release()
 	return u.save()
 }
 

@@ -324,7 +324,7 @@ type artifacts struct {
 // products are the products of the distribution that every landscape needs, but for Kubernetes, of which each cluster has
 // a version of its own.
 func products() []string {
-	return append(addon.Products(), "base", "containerd", "haproxy", "runc", "etcd", "pause", "registry", "machine")
+	return append(addon.Products(), "base", autoscalerProduct, "containerd", "haproxy", "runc", "etcd", "pause", "registry", "machine")
 }
 
 func defaultVersion(builds *distribution.Distribution) (string, error) {
@@ -393,8 +393,8 @@ type upRun struct {
 	artifacts *artifacts
 	images    imagevector.Vector
 	gardener  string
-	// image is the gardener image, once it is pushed.
-	image string
+	// image is the gardener image, and overwrite the image vector overwrite of gardener-operator and gardenlets, once they are pushed.
+	image, overwrite string
 	// rotateKeys rotates the keys that data in etcd is encrypted with.
 	rotateKeys bool
 	client     *containers.Client

@@ -67,6 +67,19 @@ func (r *Run) Apply(ctx context.Context, objects ...client.Object) error {
 	return kube.Apply(ctx, r.SeedAPI, r.FieldManager, objects...)
 }
 
+// Delete deletes objects in the seed, together with their autoscalers.
+func (r *Run) Delete(ctx context.Context, objects ...client.Object) error {
+	if r.Autoscalers != nil {
+		objects = slices.Concat(objects, r.Autoscalers(objects))
+	}
+	for _, object := range objects {
+		if err := r.SeedAPI.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete %T %q: %w", object, object.GetName(), err)
+		}
+	}
+	return nil
+}
+
 // ApplyManaged writes a ManagedResource with objects for the cluster.
 func (r *Run) ApplyManaged(ctx context.Context, name string, objects ...client.Object) error {
 	packed, err := managedresource.Objects(r.SeedAPI.Scheme(), managedresource.Values{
@@ -104,6 +117,16 @@ func (r *Run) OldPodsGone(ctx context.Context, labels map[string]string) error {
 			if pod.DeletionTimestamp != nil {
 				return fmt.Errorf("Pod %q has not terminated yet", pod.Name)
 			}
+		}
+		return nil
+	}, nil, client.InNamespace(r.Namespace), client.MatchingLabels(labels))
+}
+
+// PodsGone waits until there are no pods with some labels.
+func (r *Run) PodsGone(ctx context.Context, labels map[string]string) error {
+	return kube.Await(ctx, r.SeedAPI, &corev1.PodList{}, func(pods []*corev1.Pod) error {
+		if len(pods) > 0 {
+			return fmt.Errorf("Pod %q has not terminated yet", pods[0].Name)
 		}
 		return nil
 	}, nil, client.InNamespace(r.Namespace), client.MatchingLabels(labels))

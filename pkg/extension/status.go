@@ -28,6 +28,12 @@ func begin(status extensionsv1alpha1.Status, typ corev1beta1.LastOperationType, 
 	setOperation(status, typ, corev1beta1.LastOperationStateProcessing, progressBegun, description, now)
 }
 
+// Begun reports whether a pass of an actuator is the first one of an operation, and not one that goes on with it or tries it again.
+func Begun(status extensionsv1alpha1.Status) bool {
+	last := status.GetLastOperation()
+	return last != nil && last.State == corev1beta1.LastOperationStateProcessing && last.Progress == progressBegun
+}
+
 // succeed reports that an operation succeeded, for the spec of a generation.
 func succeed(status extensionsv1alpha1.Status, typ corev1beta1.LastOperationType, description string, generation int64, now time.Time) {
 	status.SetObservedGeneration(generation)

@@ -33,6 +33,11 @@ func (s *ShootSpec) HibernationWanted() bool {
 	return s.Hibernation != nil && ptr.Deref(s.Hibernation.Enabled, false)
 }
 
+// ClusterAutoscalerWanted reports whether the number of nodes of a shoot follows its pods: a worker pool has a maximum above its minimum.
+func (s *Shoot) ClusterAutoscalerWanted() bool {
+	return slices.ContainsFunc(s.Spec.Provider.Workers, func(w Worker) bool { return w.Maximum > w.Minimum })
+}
+
 // SelfHosted reports whether the control plane of a shoot runs on machines of one of its own worker pools, instead of on a seed.
 func (s *Shoot) SelfHosted() bool { return s.Spec.SelfHosted() }
 

@@ -7,7 +7,7 @@ import (
 )
 
 func TestShootPredicates(t *testing.T) {
-	type answers struct{ Workerless, HibernationWanted, SelfHosted, MovesToOtherSeed bool }
+	type answers struct{ Workerless, HibernationWanted, SelfHosted, MovesToOtherSeed, ClusterAutoscalerWanted bool }
 	workers := func(pools ...Worker) ShootSpec { return ShootSpec{Provider: Provider{Workers: pools}} }
 	hibernation := func(h *Hibernation) ShootSpec {
 		spec := workers(Worker{})
@@ -24,6 +24,8 @@ func TestShootPredicates(t *testing.T) {
 		"no worker pools":             {Shoot{}, answers{Workerless: true}},
 		"a worker pool":               {Shoot{Spec: workers(Worker{})}, answers{}},
 		"a pool of the control plane": {Shoot{Spec: workers(Worker{}, Worker{ControlPlane: &WorkerControlPlane{}})}, answers{SelfHosted: true}},
+		"a pool of a fixed size":      {Shoot{Spec: workers(Worker{Minimum: 2, Maximum: 2})}, answers{}},
+		"an elastic pool":             {Shoot{Spec: workers(Worker{Minimum: 2, Maximum: 2}, Worker{Maximum: 1})}, answers{ClusterAutoscalerWanted: true}},
 		"hibernation schedules only":  {Shoot{Spec: hibernation(&Hibernation{})}, answers{}},
 		"hibernation disabled":        {Shoot{Spec: hibernation(&Hibernation{Enabled: new(false)})}, answers{}},
 		"hibernation enabled":         {Shoot{Spec: hibernation(&Hibernation{Enabled: new(true)})}, answers{HibernationWanted: true}},
@@ -35,7 +37,7 @@ func TestShootPredicates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &tc.shoot
-			got := answers{s.Workerless(), s.HibernationWanted(), s.SelfHosted(), s.MovesToOtherSeed()}
+			got := answers{s.Workerless(), s.HibernationWanted(), s.SelfHosted(), s.MovesToOtherSeed(), s.ClusterAutoscalerWanted()}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("answers (-want +got):\n%s", diff)
 			}

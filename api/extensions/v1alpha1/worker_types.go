@@ -289,7 +289,8 @@ type WorkerStatus struct {
 	// +optional
 	MachineDeployments []MachineDeployment `json:"machineDeployments,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
 
-	// MachineDeploymentsLastUpdateTime is when machineDeployments changed last.
+	// MachineDeploymentsLastUpdateTime is when machineDeployments was written last: at least once in each operation, also if nothing has changed. The
+	// gardenlet waits for it before it deploys the cluster-autoscaler.
 	// +optional
 	MachineDeploymentsLastUpdateTime *metav1.Time `json:"machineDeploymentsLastUpdateTime,omitempty"`
 

@@ -70,6 +70,11 @@ func Apply[T extensionsv1alpha1.Object](ctx context.Context, v Values, obj T, mu
 // Await waits until a resource is ready, and reads it. The error says what is missing, with the codes of the extension. An error that only the
 // user can fix ends the wait at once.
 func Await(ctx context.Context, v Values, obj extensionsv1alpha1.Object) error {
+	return AwaitReport(ctx, v, obj, func(extensionsv1alpha1.Object) bool { return false })
+}
+
+// AwaitReport is Await for what an extension reports before the resource is ready: it also returns when enough is true for the resource.
+func AwaitReport(ctx context.Context, v Values, obj extensionsv1alpha1.Object, enough func(current extensionsv1alpha1.Object) bool) error {
 	ctx, observe, stop := WithErrorTimeout(ctx)
 	defer stop()
 	ctx, end := context.WithCancelCause(ctx)
@@ -77,6 +82,9 @@ func Await(ctx context.Context, v Values, obj extensionsv1alpha1.Object) error {
 	found, err := await(ctx, v.Client, obj, func(current extensionsv1alpha1.Object) error {
 		if current == nil {
 			return fmt.Errorf("%s does not exist", describe(v.Client, obj)) // it was deleted meanwhile; the next run creates it again
+		}
+		if enough(current) {
+			return nil
 		}
 		verdict := Judge(current)
 		observe(verdict.Error)

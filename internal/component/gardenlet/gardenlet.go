@@ -160,6 +160,8 @@ func rules() []rbacv1.PolicyRule {
 			APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"bind", "escalate"},
 			ResourceNames: deployedRoles(),
 		},
+		// What it grants to the cluster-autoscaler in the namespace of a control plane.
+		workload.Rule("machine.sapcloud.io", "machinedeployments machines", "update"),
 		// What it grants to the gardener-resource-manager in the namespace of a control plane.
 		workload.Rule("resources.gardener.cloud", "managedresources/finalizers", "update"),
 		workload.Rule("resources.gardener.cloud", "managedresources/status", "patch"),

@@ -106,6 +106,9 @@ func (a *workers) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Work
 		return err
 	}
 	for _, m := range all {
+		if before := existing[m.deployment.Name]; before != nil {
+			m.deployment.ResourceVersion = before.ResourceVersion // replicas that the cluster-autoscaler changes right now must not be lost
+		}
 		if err := kube.Apply(ctx, a.client, Name, m.secret, m.class, m.deployment); err != nil {
 			return err
 		}
@@ -231,13 +234,14 @@ func (a *workers) deployments(ctx context.Context, namespace string) (map[string
 	return out, nil
 }
 
-// publish writes the MachineDeployments to the status, which the cluster-autoscaler is configured by.
+// publish writes the MachineDeployments to the status, which the cluster-autoscaler is configured by. With each operation, the gardenlet waits until they are
+// updated, also if nothing has changed.
 func (a *workers) publish(worker *extensionsv1alpha1.Worker, all []machines, images []localv1alpha1.MachineImage) error {
 	published := make([]extensionsv1alpha1.MachineDeployment, 0, len(all))
 	for _, m := range all {
 		published = append(published, m.published)
 	}
-	if !apiequality.Semantic.DeepEqual(published, worker.Status.MachineDeployments) {
+	if extension.Begun(&worker.Status) || !apiequality.Semantic.DeepEqual(published, worker.Status.MachineDeployments) {
 		worker.Status.MachineDeployments = published
 		worker.Status.MachineDeploymentsLastUpdateTime = &metav1.Time{Time: a.clock.Now()}
 	}

@@ -152,7 +152,10 @@ func part(
 			},
 		},
 		deployment: &machinev1alpha1.MachineDeployment{
-			ObjectMeta: metav1.ObjectMeta{Namespace: worker.Namespace, Name: name, Annotations: extension.AutoscalerAnnotations(pool.ClusterAutoscaler)},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: worker.Namespace, Name: name, Labels: map[string]string{constants.WorkerPool: pool.Name},
+				Annotations: extension.AutoscalerAnnotations(pool.ClusterAutoscaler),
+			},
 			Spec: machinev1alpha1.MachineDeploymentSpec{
 				Replicas: replicas, MinReadySeconds: 1,
 				AutoPreserveFailedMachineMax: preserved(pool, zone, len(zones)),

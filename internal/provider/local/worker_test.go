@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -324,6 +325,108 @@ func TestRenamedPool(t *testing.T) {
 				t.Errorf("pools (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// What the cluster-autoscaler decides is kept within the bounds of the pool: also while a pass is under way, and after a hibernation it begins again.
+func TestReplicasAreThoseOfTheClusterAutoscaler(t *testing.T) {
+	const name = namespace + "-pool-z1" // from 2 to 3
+	for title, tc := range map[string]struct {
+		before   int32
+		minimum  int32
+		maximum  int32
+		sleeping bool
+		want     int32
+	}{
+		"within the bounds":       {before: 3, minimum: 3, maximum: 5, want: 3},
+		"above a new maximum":     {before: 3, minimum: 2, maximum: 3, want: 2},
+		"below a new minimum":     {before: 2, minimum: 6, maximum: 8, want: 3},
+		"a fixed size":            {before: 3, minimum: 2, maximum: 2, want: 1},
+		"hibernated":              {before: 3, minimum: 3, maximum: 5, sleeping: true},
+		"waking up":               {before: 0, minimum: 3, maximum: 5, want: 2},
+		"waking up, from nothing": {before: 0, minimum: 0, maximum: 5},
+	} {
+		t.Run(title, func(t *testing.T) {
+			a, worker, cluster := newWorkers(t), newWorker(), newCluster(t)
+			_ = a.Reconcile(t.Context(), worker, cluster)
+			a.scale(t, name, tc.before)
+			worker.Spec.Pools[0].Minimum, worker.Spec.Pools[0].Maximum = tc.minimum, tc.maximum
+			cluster.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: &tc.sleeping}
+			_ = a.Reconcile(t.Context(), worker, cluster)
+			deployments, err := a.deployments(t.Context(), namespace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := deployments[name].Spec.Replicas; got != tc.want {
+				t.Errorf("%d replicas, want %d", got, tc.want)
+			}
+		})
+	}
+
+	a, worker, cluster := newWorkers(t), newWorker(), newCluster(t)
+	_ = a.Reconcile(t.Context(), worker, cluster)
+	scaled := false
+	a.reader = interceptor.NewClient(a.client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one is
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			err := c.List(ctx, list, options...)
+			if _, ok := list.(*machinev1alpha1.MachineDeploymentList); ok && !scaled {
+				scaled = true
+				a.scale(t, name, 3)
+			}
+			return err
+		},
+	})
+	if err := a.Reconcile(t.Context(), worker, cluster); !apierrors.IsConflict(err) {
+		t.Errorf("a deployment that is scaled meanwhile: error is %v, want a conflict", err)
+	}
+	_ = a.Reconcile(t.Context(), worker, cluster)
+	deployments, err := a.deployments(t.Context(), namespace)
+	if err != nil || deployments[name].Spec.Replicas != 3 {
+		t.Errorf("%d replicas, %v", deployments[name].Spec.Replicas, err)
+	}
+}
+
+// scale changes the replicas of a deployment as the cluster-autoscaler does.
+func (a *workers) scale(t *testing.T, name string, replicas int32) {
+	t.Helper()
+	d := &machinev1alpha1.MachineDeployment{}
+	if err := a.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, d); err != nil {
+		t.Fatal(err)
+	}
+	d.Spec.Replicas = replicas
+	if err := a.client.Update(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The gardenlet waits until MachineDeployments are reported for its last operation. Other passes change nothing.
+func TestMachineDeploymentsAreReportedInEachOperation(t *testing.T) {
+	a, worker, cluster := newWorkers(t), newWorker(), newCluster(t)
+	operation := func(state corev1beta1.LastOperationState, progress int32) {
+		worker.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile, State: state, Progress: progress}
+	}
+	for i, tc := range []struct {
+		state    corev1beta1.LastOperationState
+		progress int32
+		change   bool
+		reports  bool
+	}{
+		{corev1beta1.LastOperationStateProcessing, 1, false, true},
+		{corev1beta1.LastOperationStateProcessing, 50, false, false},
+		{corev1beta1.LastOperationStateError, 50, false, false},
+		{corev1beta1.LastOperationStateProcessing, 1, false, true},
+		{corev1beta1.LastOperationStateProcessing, 50, true, true},
+	} {
+		now := time.Unix(int64(2000+i), 0)
+		a.clock = testingclock.NewFakePassiveClock(now)
+		operation(tc.state, tc.progress)
+		if tc.change {
+			worker.Spec.Pools[0].Maximum++
+		}
+		_ = a.Reconcile(t.Context(), worker, cluster)
+		if got := worker.Status.MachineDeploymentsLastUpdateTime.Time.Equal(now); got != tc.reports {
+			t.Errorf("pass %d reports: %t, want %t", i, got, tc.reports)
+		}
 	}
 }
 

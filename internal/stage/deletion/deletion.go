@@ -25,6 +25,7 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/stage"
+	"gardener.cloud/gardener/internal/stage/autoscaling"
 	"gardener.cloud/gardener/internal/stage/dns"
 	"gardener.cloud/gardener/internal/stage/extension"
 	"gardener.cloud/gardener/pkg/flow"
@@ -84,7 +85,8 @@ func (in Inputs) extensionTasks(after []string) []flow.Task {
 	if !in.HasWorkers {
 		return append(tasks, in.extensions(corev1beta1.AfterWorker, after...)...)
 	}
-	tasks = append(tasks, in.extension("worker", "Deleting Worker", in.Run.Worker(), after...))
+	autoscaler := autoscaling.Deletion(in.Run)
+	tasks = append(tasks, autoscaler, in.extension("worker", "Deleting Worker", in.Run.Worker(), append(slices.Clone(after), autoscaler.ID)...))
 	tasks = append(tasks, in.extensions(corev1beta1.AfterWorker, "worker-gone")...)
 	tasks = append(tasks,
 		flow.Await(stage.ExtensionTimeout, "operating-system-configs-gone", "Deleting OperatingSystemConfigs", in.deleteSystemConfigs, "worker-gone"),

@@ -13,6 +13,7 @@ import (
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/stage"
@@ -60,13 +61,31 @@ func (in Inputs) reconcileSystemConfigs(ctx context.Context, result *pools) erro
 	return nil
 }
 
-// reconcileWorker writes the Worker and waits for it: the extension for the infrastructure creates, changes and deletes machines.
-func (in Inputs) reconcileWorker(ctx context.Context, pools *pools) error {
+// deployWorker writes the Worker: the extension for the infrastructure creates, changes and deletes machines.
+func (in Inputs) deployWorker(ctx context.Context, pools *pools) error {
 	set, err := in.Worker(pools.list)
 	if err != nil {
 		return err
 	}
-	return stage.Extend(ctx, in.Run, in.Run.Worker(), set)
+	before := in.Run.Worker()
+	if err := extensionobject.Apply(ctx, in.Run.ExtensionValues(), in.Run.Worker(), func(worker *extensionsv1alpha1.Worker) {
+		before = worker.DeepCopy()
+		set(worker)
+	}); err != nil {
+		return err
+	}
+	if in.Result != nil {
+		in.Result.Worker = before
+	}
+	return nil
+}
+
+// awaitWorker waits until the machines are as desired, if the run waits for readiness.
+func (in Inputs) awaitWorker(ctx context.Context) error {
+	if in.Run.SkipReadiness {
+		return nil
+	}
+	return extensionobject.Await(ctx, in.Run.ExtensionValues(), in.Run.Worker())
 }
 
 // deployNodeAgents writes the configuration of gardener-node-agents, also for nodes that are about to be replaced.

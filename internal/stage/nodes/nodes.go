@@ -56,6 +56,14 @@ type Inputs struct {
 	Hibernates bool
 	// ReplacesCAs is whether a rotation of CAs is prepared or completed.
 	ReplacesCAs bool
+	// Result is filled by the task worker-deployed. Nil means that no other stage reads it.
+	Result *Result
+}
+
+// Result is what the extension had reported when the Worker was written.
+type Result struct {
+	// Worker is the one from before. It is nil before the task worker-deployed is done.
+	Worker *extensionsv1alpha1.Worker
 }
 
 // Pool is a worker pool with what its machines are created from.
@@ -70,8 +78,9 @@ func Tasks(in Inputs) []flow.Task {
 	pools := &pools{}
 	// Kubelets must not be newer than the kube-apiserver, and once they no longer trust an old CA, they refuse a kube-apiserver with its certificate.
 	agents := flow.Do("node-agents", "Writing the configuration of gardener-node-agents", in.deployNodeAgents, "operating-system-configs", "kube-apiserver-ready")
-	worker := flow.Await(stage.ExtensionTimeout, "worker", "Waiting until Worker is ready", func(ctx context.Context) error { return in.reconcileWorker(ctx, pools) },
-		"operating-system-configs", "infrastructure", "kube-apiserver-ready")
+	// The cluster-autoscaler must not start machines while they are deleted for a hibernation, or when pools have a fixed size.
+	worker := flow.Do("worker-deployed", "Deploying Worker", func(ctx context.Context) error { return in.deployWorker(ctx, pools) },
+		"operating-system-configs", "infrastructure", "kube-apiserver-ready").IfPresent("stop-cluster-autoscaler", "stale-cluster-autoscaler")
 	var tasks []flow.Task
 	tunnelTimeout, tunnel := stage.PodsTimeout, []func(*resourcesv1alpha1.ManagedResource) error{managedresource.Applied, managedresource.Healthy}
 	if in.ReplacesCAs {
@@ -90,6 +99,7 @@ func Tasks(in Inputs) []flow.Task {
 		}, "credentials", "cluster").IfPresent(stage.BeforeExtensions...).IfPresent(in.IfPresent...),
 		agents,
 		worker,
+		flow.Await(stage.ExtensionTimeout, "worker", "Waiting until Worker is ready", in.awaitWorker, "worker-deployed"),
 		flow.Do("system-components", "Deploying system components", in.deploySystemComponents, "infrastructure"),
 	)
 	if in.KubeProxy != nil {

@@ -1,16 +1,22 @@
 package nodes
 
 import (
+	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/kubeproxy"
 	"gardener.cloud/gardener/internal/component/nodelocaldns"
@@ -175,5 +181,40 @@ func TestCustomDNS(t *testing.T) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	if err := clusters.Seed.Get(t.Context(), client.ObjectKey{Namespace: stagetest.Namespace, Name: "shoot-core-node-local-dns-custom"}, mr); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What the extension has reported before the Worker is written is kept for others, and the Worker is written although it is not ready.
+func TestWorkerIsWrittenBeforeItIsAwaited(t *testing.T) {
+	before := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	worker := &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Namespace: stagetest.Namespace, Name: stagetest.Name}}
+	worker.Status.MachineDeploymentsLastUpdateTime = &before
+	seed := fake.NewClientBuilder().WithScheme(stagetest.Scheme(t)).WithObjects(worker).
+		WithIndex(worker, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).
+		WithInterceptorFuncs(interceptor.Funcs{Watch: stagetest.WatchWithoutList}).Build()
+	in := Inputs{
+		Run:    &stage.Run{SeedAPI: seed, Namespace: stagetest.Namespace, Name: stagetest.Name, Clock: clock.RealClock{}},
+		Result: &Result{},
+		Worker: func([]Pool) (func(*extensionsv1alpha1.Worker), error) {
+			return func(w *extensionsv1alpha1.Worker) { w.Spec.Region = "new" }, nil
+		},
+	}
+	if err := stagetest.RunTask(t.Context(), t, Tasks(in), "worker-deployed"); err != nil {
+		t.Fatal(err)
+	}
+	if err := seed.Get(t.Context(), client.ObjectKeyFromObject(worker), worker); err != nil || worker.Spec.Region != "new" || worker.Annotations["gardener.cloud/operation"] != "reconcile" {
+		t.Errorf("the Worker has the region %q and the annotations %v, %v", worker.Spec.Region, worker.Annotations, err)
+	}
+	if former := in.Result.Worker; former == nil || former.Spec.Region != "" || !former.Status.MachineDeploymentsLastUpdateTime.Equal(&before) {
+		t.Errorf("the Worker of before is %+v", former)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := stagetest.RunTask(ctx, t, Tasks(in), "worker"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a Worker that is not ready is not waited for: %v", err)
+	}
+	in.Run.SkipReadiness = true
+	if err := stagetest.RunTask(t.Context(), t, Tasks(in), "worker"); err != nil {
+		t.Errorf("it is waited for although readiness is skipped: %v", err)
 	}
 }

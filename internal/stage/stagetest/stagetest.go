@@ -208,6 +208,14 @@ func reconcile(object runtime.Object) {
 		if config, ok := o.(*extensionsv1alpha1.OperatingSystemConfig); ok {
 			config.Status.CloudConfig = &extensionsv1alpha1.CloudConfig{SecretRef: corev1.SecretReference{Namespace: config.Namespace, Name: config.Name}}
 		}
+		if worker, ok := o.(*extensionsv1alpha1.Worker); ok {
+			worker.Status.MachineDeployments = nil
+			for _, pool := range worker.Spec.Pools {
+				worker.Status.MachineDeployments = append(worker.Status.MachineDeployments, extensionsv1alpha1.MachineDeployment{
+					Name: worker.Namespace + "-" + pool.Name, Minimum: pool.Minimum, Maximum: pool.Maximum,
+				})
+			}
+		}
 	case *resourcesv1alpha1.ManagedResource:
 		o.Status.ObservedGeneration = o.Generation
 		o.Status.Conditions = []corev1beta1.Condition{

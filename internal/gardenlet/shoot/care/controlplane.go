@@ -17,11 +17,15 @@ import (
 // to catch up.
 const etcdRolloutTimeout = 15 * time.Minute
 
-// requiredDeployments are the Deployments that the control plane of a shoot must have.
+// requiredDeployments are the Deployments that the control plane of a shoot must have. A cluster-autoscaler comes with the reconciliation of the spec that
+// has an elastic pool, and is the first one that is deleted.
 func requiredDeployments(shoot *corev1beta1.Shoot) []string {
 	names := []string{"gardener-resource-manager", "kube-apiserver", "kube-controller-manager"}
 	if len(shoot.Spec.Provider.Workers) > 0 {
 		names = append(names, "kube-scheduler")
+	}
+	if shoot.ClusterAutoscalerWanted() && shoot.Status.ObservedGeneration == shoot.Generation && shoot.DeletionTimestamp == nil {
+		names = append(names, "cluster-autoscaler")
 	}
 	return names
 }

@@ -2,6 +2,7 @@ package care
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -183,6 +184,29 @@ func TestDuringCreation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := duringCreation(&corev1beta1.Shoot{Status: tc.status}, corev1beta1.Condition{Status: tc.have}); got.Status != tc.want {
 				t.Errorf("duringCreation() is %s, want %s", got.Status, tc.want)
+			}
+		})
+	}
+}
+
+func TestRequiredDeployments(t *testing.T) {
+	always := []string{"gardener-resource-manager", "kube-apiserver", "kube-controller-manager"}
+	for name, tc := range map[string]struct {
+		change func(*corev1beta1.Shoot)
+		more   []string
+	}{
+		"without nodes":                            {change: func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers = nil }},
+		"pools of a fixed size":                    {change: func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers[0].Minimum = 3 }, more: []string{"kube-scheduler"}},
+		"an elastic pool":                          {change: func(*corev1beta1.Shoot) {}, more: []string{"kube-scheduler", "cluster-autoscaler"}},
+		"an elastic pool that is not deployed yet": {change: func(s *corev1beta1.Shoot) { s.Generation++ }, more: []string{"kube-scheduler"}},
+		"deleted": {change: func(s *corev1beta1.Shoot) { s.DeletionTimestamp = &metav1.Time{Time: now} }, more: []string{"kube-scheduler"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shoot := &corev1beta1.Shoot{}
+			shoot.Spec.Provider.Workers = []corev1beta1.Worker{{Name: "a", Minimum: 1, Maximum: 3}}
+			tc.change(shoot)
+			if diff := cmp.Diff(append(slices.Clone(always), tc.more...), requiredDeployments(shoot)); diff != "" {
+				t.Errorf("requiredDeployments() (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -45,6 +45,7 @@ var reliedOn = slices.Concat(
 	process("kube-controller-manager", "controller-manager", "gardener-system-300"),
 	process("kube-scheduler", "scheduler", "gardener-system-300"),
 	process("machine-controller-manager", "machine-controller-manager", "gardener-system-300"),
+	process("cluster-autoscaler", "cluster-autoscaler", "gardener-system-300"),
 	[]constant{
 		{object: "Deployment/kube-apiserver", path: container("kube-apiserver", "command #"), want: "1"},
 		{object: "Deployment/kube-apiserver", path: container("kube-apiserver", "args [--etcd-servers=]"), want: "--etcd-servers=https://etcd-main-client:2379"},
@@ -57,7 +58,11 @@ var reliedOn = slices.Concat(
 		{object: "Deployment/vpn-seed-server", path: container("vpn-seed-server", "name"), want: "vpn-seed-server"},
 		{object: "Deployment/vpn-seed-server", path: container("envoy-proxy", "name"), absent: "the tunnel server is its own HTTP proxy"},
 		{object: "Deployment/vpn-seed-server", path: "spec template spec priorityClassName", want: "gardener-system-300"},
-		{object: "Deployment/cluster-autoscaler", path: "metadata name", absent: "there is no cluster-autoscaler yet"},
+		{object: "Deployment/cluster-autoscaler", path: container("cluster-autoscaler", "args"), want: ""},
+		{object: "Deployment/cluster-autoscaler", path: container("cluster-autoscaler", "command [--cloud-provider=]"), want: "--cloud-provider=mcm"},
+		{object: "Deployment/cluster-autoscaler", path: container("cluster-autoscaler", "command [--nodes=]"), want: "--nodes=1:3:shoot--dev--crazy-botany.shoot--dev--crazy-botany-a"},
+		{object: "Deployment/cluster-autoscaler", path: container("cluster-autoscaler", "env [name=CONTROL_NAMESPACE] value"), want: "shoot--dev--crazy-botany"},
+		{object: "Deployment/cluster-autoscaler", path: container("cluster-autoscaler", "env [name=TARGET_KUBECONFIG] value"), want: "*"},
 	},
 
 	volume("kube-apiserver", "ca-client", "/srv/kubernetes/ca-client"),
@@ -90,6 +95,7 @@ var reliedOn = slices.Concat(
 	volume("kube-scheduler", "kube-scheduler-config", "/var/lib/kube-scheduler-config"),
 	volume("kube-scheduler", "kubeconfig", "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig"),
 	volume("machine-controller-manager", "kubeconfig", "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig"),
+	volume("cluster-autoscaler", "kubeconfig", "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig"),
 
 	may("kube-apiserver",
 		"networking.gardener.cloud/to-dns", "networking.gardener.cloud/to-public-networks", "networking.gardener.cloud/to-private-networks",
@@ -100,6 +106,8 @@ var reliedOn = slices.Concat(
 	may("machine-controller-manager",
 		"networking.gardener.cloud/to-dns", "networking.gardener.cloud/to-runtime-apiserver", "networking.gardener.cloud/to-public-networks",
 		"networking.gardener.cloud/to-private-networks", "networking.resources.gardener.cloud/to-kube-apiserver-tcp-443"),
+	may("cluster-autoscaler",
+		"networking.gardener.cloud/to-dns", "networking.gardener.cloud/to-runtime-apiserver", "networking.resources.gardener.cloud/to-kube-apiserver-tcp-443"),
 	may("vpn-seed-server", "networking.gardener.cloud/to-dns", "networking.resources.gardener.cloud/to-kube-apiserver-tcp-443"),
 	[]constant{
 		{
@@ -115,10 +123,12 @@ var reliedOn = slices.Concat(
 			absent: "the tunnel server is one Deployment, also with several pods",
 		},
 		{object: "Deployment/machine-controller-manager", path: "metadata labels high-availability-config.resources.gardener.cloud/type", want: "controller"},
+		{object: "Deployment/cluster-autoscaler", path: "metadata labels high-availability-config.resources.gardener.cloud/type", want: "controller"},
 	},
 
 	// Webhooks add a container to machine-controller-manager, and its policy to the VerticalPodAutoscaler. What they add must not be scaled by accident.
 	autoscaled("kube-apiserver"), autoscaled("kube-controller-manager"), autoscaled("kube-scheduler"), autoscaled("machine-controller-manager"),
+	autoscaled("cluster-autoscaler"),
 	[]constant{{
 		object: "VerticalPodAutoscaler/machine-controller-manager-vpa", path: "metadata labels provider.extensions.gardener.cloud/mutated-by-controlplane-webhook", want: "true",
 	}},
@@ -153,6 +163,8 @@ var reliedOn = slices.Concat(
 		},
 		{object: "Cluster/shoot--dev--crazy-botany", path: "metadata annotations generic-token-kubeconfig.secret.gardener.cloud/name", want: "*"},
 		{object: "Secret/shoot-access-kube-scheduler", path: "metadata labels resources.gardener.cloud/class", want: "shoot"},
+		{object: "Secret/shoot-access-cluster-autoscaler", path: "metadata labels resources.gardener.cloud/class", want: "shoot"},
+		{object: "ManagedResource/shoot-core-cluster-autoscaler", path: "metadata name", want: "shoot-core-cluster-autoscaler"},
 	},
 )
 
@@ -223,6 +235,7 @@ func TestConstantsThatExtensionsRelyOn(t *testing.T) {
 	const namespace = "shoot--dev--crazy-botany"
 	l, o := newLandscape(t), complete(func(o *observed.State) {
 		workers(o)
+		elastic(o)
 		o.Shoot.Spec.Provider.WorkersSettings.SSHAccess.Enabled = true
 		o.Shoot.Spec.Provider.Workers[0].CABundle = new("CA bundle")
 		o.Shoot.Spec.Maintenance = &corev1beta1.Maintenance{TimeWindow: &corev1beta1.MaintenanceTimeWindow{Begin: "220000+0000", End: "230000+0000"}}
@@ -293,6 +306,7 @@ func TestConstantsThatExtensionsRelyOn(t *testing.T) {
 	flag := regexp.MustCompile(`^(--[a-z0-9-]+)=`)
 	for deployment, list := range map[string]string{
 		"kube-apiserver": "args", "kube-controller-manager": "command", "kube-scheduler": "command", "machine-controller-manager": "command",
+		"cluster-autoscaler": "command",
 	} {
 		var content any = objects["Deployment/"+deployment]
 		for _, segment := range strings.Fields(container(deployment, list)) {
@@ -309,7 +323,7 @@ func TestConstantsThatExtensionsRelyOn(t *testing.T) {
 				t.Errorf("%s: %q is not --name=value", deployment, entry)
 				continue
 			}
-			if seen[match[1]] && match[1] != "--service-account-issuer" {
+			if seen[match[1]] && match[1] != "--service-account-issuer" && match[1] != "--ignore-taint" && match[1] != "--nodes" {
 				t.Errorf("%s: %s is there twice", deployment, match[1])
 			}
 			seen[match[1]] = true

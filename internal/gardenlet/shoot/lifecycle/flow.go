@@ -5,6 +5,7 @@ import (
 
 	"gardener.cloud/gardener/internal/shoot/observed"
 	"gardener.cloud/gardener/internal/stage/apiserver"
+	"gardener.cloud/gardener/internal/stage/autoscaling"
 	"gardener.cloud/gardener/internal/stage/cleanup"
 	"gardener.cloud/gardener/internal/stage/controlplane"
 	"gardener.cloud/gardener/internal/stage/deletion"
@@ -55,6 +56,7 @@ func (s stages) running() []flow.Task {
 		tasks = slices.Concat(tasks,
 			infrastructure.Tasks(s.infrastructure), // after the credentials; ControlPlane and Network after gardener-resource-manager
 			nodes.Tasks(s.nodes),                   // the Worker after the Infrastructure and kube-apiserver; with nodes, after that is ready
+			autoscaling.Tasks(s.autoscaling),       // after the tokens and the Worker is written; before that, while the shoot is hibernated
 		)
 	}
 	return slices.Concat(tasks,

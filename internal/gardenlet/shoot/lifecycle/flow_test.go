@@ -20,6 +20,16 @@ func TestFlows(t *testing.T) {
 	for name, change := range map[string]func(*observed.State){
 		"running":    func(*observed.State) {},
 		"workerless": func(o *observed.State) { o.Shoot.Spec.Provider.Workers, o.Extensions = nil, nil },
+		"elastic":    elastic,
+		"hibernating-elastic": func(o *observed.State) {
+			elastic(o)
+			o.Shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile}
+			o.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
+		},
+		"skip-readiness-elastic": func(o *observed.State) {
+			elastic(o)
+			o.Shoot.Annotations = map[string]string{"shoot.gardener.cloud/skip-readiness": "true"}
+		},
 		"rotating": func(o *observed.State) {
 			o.Shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
 				CertificateAuthorities: &corev1beta1.CARotation{Phase: corev1beta1.RotationPreparing},
@@ -105,6 +115,11 @@ func TestFlows(t *testing.T) {
 	golden.Text(t, "flows/forced-deletion.txt", f.String())
 }
 
+// elastic gives a shoot a worker pool whose number of nodes changes.
+func elastic(o *observed.State) {
+	o.Shoot.Spec.Provider.Workers[0].Minimum, o.Shoot.Spec.Provider.Workers[0].Maximum = 1, 3
+}
+
 // Each task has what it reads when only the tasks are done that it comes after: what it reads of others is an error.
 func TestTasksHaveWhatTheyRead(t *testing.T) {
 	if testing.Short() {
@@ -123,8 +138,13 @@ func TestTasksHaveWhatTheyRead(t *testing.T) {
 		"creation of a workerless shoot": {func(o *observed.State) {
 			o.Shoot.Spec.Provider.Workers, o.Extensions, o.Issuer = nil, nil, "https://keys.example.com"
 		}, (*reconciler).reconcileFlow},
+		"creation of an elastic shoot": {func(o *observed.State) {
+			workers(o)
+			elastic(o)
+		}, (*reconciler).reconcileFlow},
 		"hibernation": {func(o *observed.State) {
 			workers(o)
+			elastic(o)
 			o.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
 		}, (*reconciler).reconcileFlow},
 	} {

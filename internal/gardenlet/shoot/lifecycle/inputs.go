@@ -9,6 +9,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/component/clusterautoscaler"
 	etcdcomponent "gardener.cloud/gardener/internal/component/etcd"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/kubecontrollermanager"
@@ -21,6 +22,7 @@ import (
 	"gardener.cloud/gardener/internal/shoot/values"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/internal/stage/apiserver"
+	"gardener.cloud/gardener/internal/stage/autoscaling"
 	"gardener.cloud/gardener/internal/stage/cleanup"
 	"gardener.cloud/gardener/internal/stage/controlplane"
 	"gardener.cloud/gardener/internal/stage/credentials"
@@ -74,6 +76,7 @@ type stages struct {
 	controlPlane   controlplane.Inputs
 	infrastructure infrastructure.Inputs
 	nodes          nodes.Inputs
+	autoscaling    autoscaling.Inputs
 	extensions     extension.Inputs
 	restart        restart.Inputs
 	hibernation    hibernation.Inputs
@@ -163,6 +166,13 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 			TunnelAgent: source.TunnelAgent, APIServerProxy: source.APIServerProxy, CoreDNS: source.CoreDNS, MetricsServer: source.MetricsServer,
 			Replicas: o.Replicas(), ReplacesCAs: o.ReplacesCAs(),
 			Hibernates: k == kindHibernating,
+		}
+		s.nodes.Result = &nodes.Result{}
+		s.autoscaling = autoscaling.Inputs{
+			Run: run, Desired: shoot.ClusterAutoscalerWanted(), Hibernates: k == kindHibernating, Nodes: s.nodes.Result, Values: source.ClusterAutoscaler,
+		}
+		if s.autoscaling.Desired && k == kindRunning {
+			s.controlPlane.Accesses = append(s.controlPlane.Accesses, clusterautoscaler.Name)
 		}
 		if kubeproxy.Enabled(shoot) {
 			s.nodes.KubeProxy = early.KubeProxy

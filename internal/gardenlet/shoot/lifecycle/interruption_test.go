@@ -73,6 +73,7 @@ func TestInterruption(t *testing.T) {
 	}
 	logf.SetLogger(logr.Discard())
 	workerless := func(w *observed.State) { w.Shoot.Spec.Provider.Workers, w.Extensions = nil, nil }
+	elasticWorkers := func(w *observed.State) { workers(w); elastic(w) }
 	for name, test := range map[string]struct {
 		change func(*observed.State)
 		// every is after how many tasks one run is interrupted, again and again. Zero means a run of its own for each interruption.
@@ -82,9 +83,9 @@ func TestInterruption(t *testing.T) {
 	}{
 		"creation":              {change: workerless, flow: (*reconciler).reconcileFlow},
 		"deletion":              {change: workerless, before: (*reconciler).reconcileFlow, flow: (*reconciler).deletionFlow},
-		"creation with workers": {change: workers, every: 4, flow: (*reconciler).reconcileFlow},
-		"deletion with workers": {change: workers, every: 4, before: (*reconciler).reconcileFlow, flow: (*reconciler).deletionFlow},
-		"deletion by force":     {change: workers, every: 4, before: (*reconciler).reconcileFlow, flow: (*reconciler).forcedFlow},
+		"creation with workers": {change: elasticWorkers, every: 4, flow: (*reconciler).reconcileFlow},
+		"deletion with workers": {change: elasticWorkers, every: 4, before: (*reconciler).reconcileFlow, flow: (*reconciler).deletionFlow},
+		"deletion by force":     {change: elasticWorkers, every: 4, before: (*reconciler).reconcileFlow, flow: (*reconciler).forcedFlow},
 		// It is deleted when only the namespace was created.
 		"deletion of what was begun": {change: workerless, before: func(r *reconciler, w *observed.State) (*flow.Flow, error) {
 			return flow.New("start", foundation.Tasks(r.stages(w, kindRunning).foundation)[:1]...)
