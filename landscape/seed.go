@@ -185,14 +185,15 @@ func (u *upRun) deployGardenlet(ctx context.Context, garden client.Client, clust
 	changed := before.Annotations[deployedAnnotation] != deployed
 	desired.Annotations = map[string]string{deployedAnnotation: deployed}
 	// A run that was interrupted may have requested it, and the operator not have done it.
-	if pending := before.Annotations[constants.GardenerOperation] == constants.OperationForceRedeploy; pending || changed && before.UID != "" {
+	pending := before.Annotations[constants.GardenerOperation] == constants.OperationForceRedeploy
+	if pending || changed && before.UID != "" {
 		desired.Annotations[constants.GardenerOperation] = constants.OperationForceRedeploy
 	}
 	desired.Spec.Deployment.ReplicaCount = new(int32(1))
 	desired.Spec.Deployment.Helm.OCIRepository = gardencorev1.OCIRepository{Ref: &reference}
 	desired.Spec.Config = &runtime.RawExtension{Raw: config}
 	objects := []client.Object{desired}
-	if cluster.Name != RuntimeCluster && (changed || before.Spec.KubeconfigSecretRef != nil) {
+	if cluster.Name != RuntimeCluster && (changed || pending || before.Spec.KubeconfigSecretRef != nil) {
 		kubeconfig, err := os.ReadFile(u.KubeconfigFile(cluster.Name))
 		if err != nil {
 			return err
