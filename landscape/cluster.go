@@ -219,16 +219,24 @@ func (l *Landscape) writeKubeconfig(ctx context.Context, c *containers.Client, c
 	if err != nil {
 		return fmt.Errorf("read kubeadm's kubeconfig: %w", err)
 	}
-	// kubeadm names every context alike, and contexts of merged kubeconfigs need different names.
-	name := l.Name + "-" + cluster.Name
-	current := config.Contexts[config.CurrentContext]
-	config.Contexts = map[string]*clientcmdapi.Context{name: current}
-	config.CurrentContext = name
-	out, err := clientcmd.Write(*config)
+	out, err := clientcmd.Write(*l.named(config, cluster.Name))
 	if err != nil {
 		return err
 	}
 	return host.WriteFile(l.KubeconfigFile(cluster.Name), out, 0o600)
+}
+
+// named returns the current context of a kubeconfig under the names of the landscape and the cluster: what makes kubeconfigs names those of every
+// cluster alike, and those that are merged must differ.
+func (l *Landscape) named(config *clientcmdapi.Config, cluster string) *clientcmdapi.Config {
+	name := l.Name + "-" + cluster
+	current := config.Contexts[config.CurrentContext]
+	return &clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{name: config.Clusters[current.Cluster]},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: config.AuthInfos[current.AuthInfo]},
+		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name, Namespace: current.Namespace}},
+		CurrentContext: name,
+	}
 }
 
 // Client returns a client of a cluster, with the administrator's rights.

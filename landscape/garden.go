@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,9 +12,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/clientcmd"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -24,9 +25,14 @@ import (
 	"gardener.cloud/gardener/charts"
 	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/chart"
+	"gardener.cloud/gardener/internal/component/gardeneradmissioncontroller"
+	"gardener.cloud/gardener/internal/component/gardenerapiserver"
+	"gardener.cloud/gardener/internal/component/gardenercontrollermanager"
+	"gardener.cloud/gardener/internal/component/gardenerscheduler"
 	"gardener.cloud/gardener/internal/distribution"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/shoot/access"
+	"gardener.cloud/gardener/landscape/host"
 )
 
 const (
@@ -34,6 +40,8 @@ const (
 	gardenTimeout = 10 * time.Minute
 	// autoscalerProduct is the product with the cluster-autoscaler, and the name of its image.
 	autoscalerProduct = "cluster-autoscaler"
+	// operatorName is the name of the Deployment of gardener-operator, and of its release.
+	operatorName = "gardener-operator"
 	// gardenName is the name of the Garden.
 	gardenName = "garden"
 	// auditPolicyConfigMap has the policy of the audit log of the virtual garden.
@@ -76,9 +84,13 @@ func (u *upRun) bringUpGarden(ctx context.Context, cluster Cluster) error {
 	}
 	for _, part := range parts {
 		if err := u.step(ctx, part.title, "", func(ctx context.Context, detail func(string)) error {
-			ctx, cancel := context.WithTimeoutCause(ctx, gardenTimeout, fmt.Errorf("not done after %s", gardenTimeout))
+			limited, cancel := context.WithTimeoutCause(ctx, gardenTimeout, fmt.Errorf("not done after %s", gardenTimeout))
 			defer cancel()
-			return part.do(ctx, c, cluster, func(reason error) { detail(reason.Error()) })
+			err := part.do(limited, c, cluster, func(reason error) { detail(reason.Error()) })
+			if err != nil && ctx.Err() == nil { // not interrupted
+				return fmt.Errorf("%w\n%s", err, u.gardenAdvice())
+			}
+			return err
 		}); err != nil {
 			return err
 		}
@@ -86,8 +98,18 @@ func (u *upRun) bringUpGarden(ctx context.Context, cluster Cluster) error {
 	return nil
 }
 
+// gardenAdvice says where to look when the garden does not come up.
+func (l *Landscape) gardenAdvice() string {
+	kubectl := "kubectl --kubeconfig " + l.KubeconfigFile(RuntimeCluster)
+	return fmt.Sprintf("Look for the cause with:\n  %[1]s describe garden %[2]s\n  %[1]s -n %[3]s logs deployment/%[4]s",
+		kubectl, gardenName, constants.GardenNamespace, operatorName)
+}
+
 // installOperator installs the chart of gardener-operator.
 func (u *upRun) installOperator(ctx context.Context, c client.WithWatch, cluster Cluster, report func(error)) error {
+	if err := refuseFormer(ctx, c, u.Name); err != nil {
+		return err
+	}
 	objects, err := u.operatorObjects(cluster)
 	if err != nil {
 		return err
@@ -99,13 +121,51 @@ func (u *upRun) installOperator(ctx context.Context, c client.WithWatch, cluster
 	}); err != nil {
 		return err
 	}
-	const name = "gardener-operator"
+	return u.awaitRolled(ctx, c, report, operatorName)
+}
+
+// refuseFormer returns an error if the runtime cluster itself serves the garden API, as in a landscape of a former version. A run of that version that
+// was interrupted has left nothing in the landscape's state.
+func refuseFormer(ctx context.Context, c client.Client, landscape string) error {
+	api := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1beta1." + corev1beta1.SchemeGroupVersion.Group}}
+	err := c.Get(ctx, client.ObjectKeyFromObject(api), api)
+	if err == nil {
+		return formerError(landscape)
+	}
+	if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("read APIService %q: %w", api.Name, err)
+	}
+	return nil
+}
+
+// formerError is why a landscape of a former version is not changed.
+func formerError(landscape string) error {
+	return fmt.Errorf("a former version has created landscape %q, whose runtime cluster serves the garden API; its objects do not move to a virtual garden: take it down first, with: %s",
+		landscape, makeCommand("down", landscape))
+}
+
+// awaitRolled returns when Deployments in the namespace garden of a cluster have the gardener image of this run, and are complete.
+func (u *upRun) awaitRolled(ctx context.Context, c client.WithWatch, report func(error), names ...string) error {
 	return kube.Await(ctx, c, &appsv1.DeploymentList{}, func(found []*appsv1.Deployment) error {
-		if len(found) == 0 {
+		return rolled(found, u.image, names...)
+	}, report, client.InNamespace(constants.GardenNamespace))
+}
+
+// rolled returns why Deployments do not run an image yet, or nil if all of them do.
+func rolled(found []*appsv1.Deployment, image string, names ...string) error {
+	for _, name := range names {
+		index := slices.IndexFunc(found, func(d *appsv1.Deployment) bool { return d.Name == name })
+		if index < 0 {
 			return fmt.Errorf("Deployment %q not found", name)
 		}
-		return kube.DeploymentComplete(found[0])
-	}, report, client.InNamespace(constants.GardenNamespace), client.MatchingFields{metav1.ObjectNameField: name})
+		if found[index].Spec.Template.Spec.Containers[0].Image != image {
+			return fmt.Errorf("Deployment %q has another image than this build", name)
+		}
+		if err := kube.DeploymentComplete(found[index]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // createGarden creates the Garden and what it refers to, and returns when it is ready.
@@ -132,7 +192,19 @@ func (u *upRun) createGarden(ctx context.Context, c client.WithWatch, cluster Cl
 	if err := awaitGarden(ctx, c, report, gardenReady); err != nil {
 		return err
 	}
+	// The Garden does not have the image, so it may have been ready before the new gardener-operator has seen it, which reconciles it when it starts.
+	if err := u.awaitRolled(ctx, c, report, gardenProcesses()...); err != nil {
+		return err
+	}
+	if err := awaitGarden(ctx, c, report, gardenReady); err != nil {
+		return err
+	}
 	return u.writeGardenKubeconfig(ctx, c)
+}
+
+// gardenProcesses are the Deployments with the gardener image that serve the garden.
+func gardenProcesses() []string {
+	return []string{gardenerapiserver.Name, gardenercontrollermanager.Name, gardenerscheduler.Name, gardeneradmissioncontroller.Name}
 }
 
 // rotateGardenKeys rotates the keys that resources of the garden are encrypted with in etcd, if that was requested.
@@ -176,11 +248,13 @@ func (u *upRun) createSamples(ctx context.Context, _ client.WithWatch, _ Cluster
 	return applyToGarden(ctx, garden, append(samples, credentials(domainSecret), credentials(backupSecret), u.defaultDomain())...)
 }
 
+var errNoGarden = errors.New("the Garden does not exist")
+
 // awaitGarden returns when the Garden is as expected.
 func awaitGarden(ctx context.Context, c client.WithWatch, report func(error), expected func(*operatorv1alpha1.Garden) error) error {
 	return kube.Await(ctx, c, &operatorv1alpha1.GardenList{}, func(found []*operatorv1alpha1.Garden) error {
 		if len(found) == 0 {
-			return errors.New("the Garden does not exist")
+			return errNoGarden
 		}
 		return expected(found[0])
 	}, report)
@@ -245,7 +319,7 @@ func (u *upRun) operatorObjects(cluster Cluster) ([]client.Object, error) {
 		return nil, fmt.Errorf("read version of cluster %q: %w", cluster.Name, err)
 	}
 	rendered, err := chart.Render(archive, chart.Release{
-		Name: "gardener-operator", Namespace: constants.GardenNamespace, Kubernetes: *version,
+		Name: operatorName, Namespace: constants.GardenNamespace, Kubernetes: *version,
 		Values: map[string]any{
 			"image":                map[string]any{"ref": u.image},
 			"imageVectorOverwrite": u.overwrite,
@@ -350,20 +424,17 @@ func (u *upRun) writeGardenKubeconfig(ctx context.Context, c client.Client) erro
 	if err != nil {
 		return err
 	}
-	gateway := &corev1.Service{}
-	if err := c.Get(ctx, gatewayService, gateway); err != nil {
-		return fmt.Errorf("find the gateway: %w", err)
-	}
-	if len(gateway.Status.LoadBalancer.Ingress) == 0 {
-		return errors.New("the gateway has no address yet")
+	gateway, err := addressOfGateway(ctx, c, seedName)
+	if err != nil {
+		return err
 	}
 	for _, cluster := range config.Clusters {
-		if err := byAddress(cluster, gateway.Status.LoadBalancer.Ingress[0].IP); err != nil {
+		if err := byAddress(cluster, gateway); err != nil {
 			return err
 		}
 	}
-	if raw, err = clientcmd.Write(*config); err != nil {
+	if raw, err = clientcmd.Write(*u.named(config, VirtualGarden)); err != nil {
 		return err
 	}
-	return os.WriteFile(u.KubeconfigFile(VirtualGarden), raw, 0o600)
+	return host.WriteFile(u.KubeconfigFile(VirtualGarden), raw, 0o600)
 }

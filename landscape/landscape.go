@@ -14,8 +14,11 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/cert"
 
 	"gardener.cloud/gardener/landscape/host"
 )
@@ -192,6 +195,32 @@ func (l *Landscape) CheckKubeconfig(cluster string) error {
 			command += fmt.Sprintf(" UPFLAGS=%q", "--cluster "+cluster)
 		}
 		return fmt.Errorf("cluster %q has no kubeconfig yet (%w); finish it with: %s", cluster, err, command)
+	}
+	if cluster != VirtualGarden {
+		return nil // kubeadm's are valid for a year
+	}
+	data, err := os.ReadFile(l.KubeconfigFile(cluster))
+	if err != nil {
+		return err
+	}
+	if err := valid(data, time.Now()); err != nil {
+		return fmt.Errorf("kubeconfig of cluster %q: %w; renew it with: %s", cluster, err, makeCommand("up", l.Name))
+	}
+	return nil
+}
+
+// valid returns an error if the client certificate of a kubeconfig has expired.
+func valid(kubeconfig []byte, now time.Time) error {
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		return err
+	}
+	certificates, err := cert.ParseCertsPEM(config.CertData)
+	if err != nil {
+		return fmt.Errorf("read the client certificate: %w", err)
+	}
+	if end := certificates[0].NotAfter; !now.Before(end) {
+		return fmt.Errorf("its client certificate has expired at %s", end.Format(time.RFC3339))
 	}
 	return nil
 }

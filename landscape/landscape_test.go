@@ -67,6 +67,7 @@ func TestPlan(t *testing.T) {
 		},
 		"too many machines":       {options: UpOptions{Cluster: "runtime", Machines: 101}, wantError: "between 1 and 100, not 101"},
 		"an invalid name":         {have: one, options: UpOptions{Cluster: "Seed_2"}, wantError: `invalid cluster name "Seed_2"`},
+		"the name of the garden":  {have: one, options: UpOptions{Cluster: "garden"}, wantError: `cluster "garden" is the garden itself`},
 		"a negative number":       {have: one, options: UpOptions{Cluster: "runtime", Machines: -1}, wantError: "not -1"},
 		"a version it already is": {have: one, options: UpOptions{Cluster: "runtime", Version: "v1.36.3"}, want: one},
 	} {

@@ -2,6 +2,8 @@ package landscape
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,6 +32,7 @@ import (
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/charts"
 	"gardener.cloud/gardener/example"
+	"gardener.cloud/gardener/internal/component/gardenlet"
 	"gardener.cloud/gardener/internal/component/gateway"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/landscape/addon"
@@ -100,6 +103,19 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster) error {
 			return err
 		}
 		report := func(reason error) { detail(reason.Error()) }
+		// Until the operator has deployed the gardenlet, the Seed and what the former gardenlet has deployed may look ready.
+		if err := kube.Await(ctx, garden, &seedmanagementv1alpha1.GardenletList{}, func(gardenlets []*seedmanagementv1alpha1.Gardenlet) error {
+			index := slices.IndexFunc(gardenlets, func(g *seedmanagementv1alpha1.Gardenlet) bool { return g.Name == name })
+			if index < 0 {
+				return fmt.Errorf("Gardenlet %q not found", name)
+			}
+			return gardenletDeployed(gardenlets[index])
+		}, report, client.InNamespace(constants.GardenNamespace)); err != nil {
+			return err
+		}
+		if err := u.awaitRolled(ctx, c, report, gardenlet.Name); err != nil {
+			return err
+		}
 		if err := kube.Await(ctx, garden, &corev1beta1.SeedList{}, func(seeds []*corev1beta1.Seed) error {
 			index := slices.IndexFunc(seeds, func(s *corev1beta1.Seed) bool { return s.Name == name })
 			if index < 0 {
@@ -124,10 +140,30 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster) error {
 	})
 }
 
-// deployedImage is an annotation of a Gardenlet with the images that it was deployed with.
-const deployedImage = "landscape.gardener.cloud/image"
+// gardenletDeployed returns why gardener-operator has not deployed a Gardenlet yet, or nil if it has.
+func gardenletDeployed(g *seedmanagementv1alpha1.Gardenlet) error {
+	if g.Annotations[constants.GardenerOperation] == "" && g.Spec.KubeconfigSecretRef == nil {
+		return nil
+	}
+	for _, condition := range g.Status.Conditions {
+		if condition.Status != corev1beta1.ConditionTrue {
+			return fmt.Errorf("gardener-operator has not deployed the gardenlet yet: %s", condition.Message)
+		}
+	}
+	return errors.New("gardener-operator has not deployed the gardenlet yet")
+}
 
-// deployGardenlet creates a Gardenlet, which gardener-operator deploys. It requests another deployment when the image has changed.
+// deployedAnnotation is an annotation of a Gardenlet with a hash of all that it was deployed with.
+const deployedAnnotation = "landscape.gardener.cloud/deployed"
+
+// deployedHash is a hash of what a Gardenlet is deployed with.
+func deployedHash(images, chart string, config []byte) string {
+	sum := sha256.Sum256([]byte(images + "\n" + chart + "\n" + string(config)))
+	return hex.EncodeToString(sum[:8])
+}
+
+// deployGardenlet creates a Gardenlet, which gardener-operator deploys. The operator does not deploy it again by itself when the image, the chart or the
+// configuration has changed, so that is requested.
 func (u *upRun) deployGardenlet(ctx context.Context, garden client.Client, cluster Cluster) error {
 	reference, err := u.pushChart(ctx, charts.Gardenlet)
 	if err != nil {
@@ -145,16 +181,19 @@ func (u *upRun) deployGardenlet(ctx context.Context, garden client.Client, clust
 	if err := garden.Get(ctx, client.ObjectKeyFromObject(before), before); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read Gardenlet %q: %w", before.Name, err)
 	}
-	desired.Annotations = map[string]string{deployedImage: u.release()}
-	deployed := before.Annotations[deployedImage]
-	if deployed != "" && deployed != u.release() {
+	deployed := deployedHash(u.release(), reference, config)
+	changed := before.Annotations[deployedAnnotation] != deployed
+	desired.Annotations = map[string]string{deployedAnnotation: deployed}
+	// A run that was interrupted may have requested it, and the operator not have done it.
+	pending := before.Annotations[constants.GardenerOperation] == constants.OperationForceRedeploy
+	if pending || changed && before.UID != "" {
 		desired.Annotations[constants.GardenerOperation] = constants.OperationForceRedeploy
 	}
 	desired.Spec.Deployment.ReplicaCount = new(int32(1))
 	desired.Spec.Deployment.Helm.OCIRepository = gardencorev1.OCIRepository{Ref: &reference}
 	desired.Spec.Config = &runtime.RawExtension{Raw: config}
 	objects := []client.Object{desired}
-	if cluster.Name != RuntimeCluster && (deployed != u.release() || before.Spec.KubeconfigSecretRef != nil) {
+	if cluster.Name != RuntimeCluster && (changed || pending || before.Spec.KubeconfigSecretRef != nil) {
 		kubeconfig, err := os.ReadFile(u.KubeconfigFile(cluster.Name))
 		if err != nil {
 			return err
@@ -297,6 +336,9 @@ func seedReady(seed *corev1beta1.Seed) error {
 			return errors.New("the gardenlet has registered the Seed, and has not reconciled it yet")
 		}
 		return fmt.Errorf("%s %s (%d%%): %s", op.Type, op.State, op.Progress, op.Description)
+	}
+	if seed.Status.ObservedGeneration != seed.Generation {
+		return errors.New("the gardenlet has not reconciled the last change of the Seed yet")
 	}
 	for _, typ := range []corev1beta1.ConditionType{corev1beta1.SeedGardenletReady, corev1beta1.SeedSystemComponentsHealthy, corev1beta1.SeedExtensionsReady} {
 		condition := kube.Condition(seed.Status.Conditions, typ)

@@ -7,10 +7,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	kubernetesversion "k8s.io/apimachinery/pkg/version"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/charts"
 	"gardener.cloud/gardener/internal/chart"
 	operatorvalidation "gardener.cloud/gardener/internal/validation/operator"
@@ -85,6 +88,61 @@ func TestClusterOfSeed(t *testing.T) {
 			t.Errorf("seed %q: error = %v, want one with %q", seed, err, want)
 		}
 	}
+}
+
+// Another image, chart or configuration of a gardenlet is deployed.
+func TestDeployedHash(t *testing.T) {
+	hashes := map[string]bool{}
+	for _, in := range [][3]string{{"image", "chart", "config"}, {"other", "chart", "config"}, {"image", "other", "config"}, {"image", "chart", "other"}} {
+		hashes[deployedHash(in[0], in[1], []byte(in[2]))] = true
+	}
+	if len(hashes) != 4 {
+		t.Errorf("there are %d hashes for 4 deployments", len(hashes))
+	}
+}
+
+// The former gardenlet is not taken for the new one.
+func TestGardenletDeployed(t *testing.T) {
+	gardenlet := func(change func(*seedmanagementv1alpha1.Gardenlet)) *seedmanagementv1alpha1.Gardenlet {
+		g := &seedmanagementv1alpha1.Gardenlet{}
+		change(g)
+		return g
+	}
+	for name, tc := range map[string]struct {
+		gardenlet *seedmanagementv1alpha1.Gardenlet
+		want      string
+	}{
+		"deployed": {gardenlet: gardenlet(func(*seedmanagementv1alpha1.Gardenlet) {})},
+		"requested": {gardenlet: gardenlet(func(g *seedmanagementv1alpha1.Gardenlet) {
+			g.Annotations = map[string]string{constants.GardenerOperation: constants.OperationForceRedeploy}
+		}), want: "not deployed"},
+		"to another cluster": {gardenlet: gardenlet(func(g *seedmanagementv1alpha1.Gardenlet) {
+			g.Spec.KubeconfigSecretRef = &corev1.LocalObjectReference{Name: "kubeconfig"}
+		}), want: "not deployed"},
+		"failed": {gardenlet: gardenlet(func(g *seedmanagementv1alpha1.Gardenlet) {
+			g.Spec.KubeconfigSecretRef = &corev1.LocalObjectReference{Name: "kubeconfig"}
+			g.Status.Conditions = []corev1beta1.Condition{{Status: corev1beta1.ConditionFalse, Message: "no chart"}}
+		}), want: "no chart"},
+	} {
+		t.Run(name, func(t *testing.T) { wantError(t, gardenletDeployed(tc.gardenlet), tc.want) })
+	}
+}
+
+// A Seed is ready when its last change is reconciled.
+func TestSeedReady(t *testing.T) {
+	seed := &corev1beta1.Seed{}
+	seed.Generation = 2
+	seed.Status = corev1beta1.SeedStatus{
+		ObservedGeneration: 2, LastOperation: &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded},
+		Conditions: []corev1beta1.Condition{
+			{Type: corev1beta1.SeedGardenletReady, Status: corev1beta1.ConditionTrue},
+			{Type: corev1beta1.SeedSystemComponentsHealthy, Status: corev1beta1.ConditionTrue},
+			{Type: corev1beta1.SeedExtensionsReady, Status: corev1beta1.ConditionTrue},
+		},
+	}
+	wantError(t, seedReady(seed), "")
+	seed.Generation++
+	wantError(t, seedReady(seed), "has not reconciled the last change")
 }
 
 // Seeds differ in what they must not share.

@@ -87,12 +87,17 @@ func (l *Landscape) gatewayAddress(ctx context.Context, shoot *corev1beta1.Shoot
 	if err != nil {
 		return "", err
 	}
+	return addressOfGateway(ctx, c, cluster.seed())
+}
+
+// addressOfGateway is the address of the gateway of a seed, given a client of its cluster.
+func addressOfGateway(ctx context.Context, c client.Client, seed string) (string, error) {
 	gateway := &corev1.Service{}
 	if err := c.Get(ctx, gatewayService, gateway); err != nil {
-		return "", fmt.Errorf("find the gateway of seed %q: %w", cluster.seed(), err)
+		return "", fmt.Errorf("find the gateway of seed %q: %w", seed, err)
 	}
 	if len(gateway.Status.LoadBalancer.Ingress) == 0 {
-		return "", fmt.Errorf("the gateway of seed %q has no address yet", cluster.seed())
+		return "", fmt.Errorf("the gateway of seed %q has no address yet", seed)
 	}
 	return gateway.Status.LoadBalancer.Ingress[0].IP, nil
 }

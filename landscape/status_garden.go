@@ -17,6 +17,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	"gardener.cloud/gardener/internal/component/gateway"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/landscape/host"
@@ -28,7 +29,7 @@ type GardenStatus struct {
 	Components []ComponentStatus `json:"components"`
 	Seeds      []SeedStatus      `json:"seeds"`
 	Shoots     []ShootStatus     `json:"shoots"`
-	// Problem says why the garden cannot be read; empty if it can.
+	// Problem says why the Garden is not ready, or cannot be read; empty if all is well.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -120,6 +121,12 @@ func (l *Landscape) gardenStatus(ctx context.Context) *GardenStatus {
 		}
 		machines = append(machines, inCluster.Items...)
 	}
+	gardens := &operatorv1alpha1.GardenList{}
+	if err := l.list(ctx, RuntimeCluster, gardens); err != nil {
+		errs = append(errs, err)
+	} else {
+		errs = append(errs, gardenProblem(gardens.Items))
+	}
 	seeds, shoots := &corev1beta1.SeedList{}, &corev1beta1.ShootList{}
 	if err := errors.Join(append(errs, l.list(ctx, VirtualGarden, seeds, shoots))...); err != nil {
 		status.Problem = err.Error()
@@ -134,6 +141,14 @@ func (l *Landscape) gardenStatus(ctx context.Context) *GardenStatus {
 		status.addUsage(used, shoots.Items)
 	}
 	return status
+}
+
+// gardenProblem returns why the garden is not ready, or nil if it is.
+func gardenProblem(gardens []operatorv1alpha1.Garden) error {
+	if len(gardens) == 0 {
+		return errNoGarden
+	}
+	return gardenReady(&gardens[0])
 }
 
 // addUsage adds memory and CPU time in one seed to shoots.
@@ -152,7 +167,8 @@ func (s *GardenStatus) addUsage(usage map[string][]ComponentUsage, shoots []core
 func components(cluster string, deployments []appsv1.Deployment, statefulSets []appsv1.StatefulSet, usage map[string][]ComponentUsage) []ComponentStatus {
 	var all []ComponentStatus
 	add := func(object client.Object, template corev1.PodTemplateSpec) {
-		if ns := object.GetNamespace(); ns != constants.GardenNamespace && ns != gateway.Namespace && !strings.HasPrefix(ns, "extension-") {
+		if ns := object.GetNamespace(); ns != constants.GardenNamespace && ns != gateway.Namespace &&
+			!strings.HasPrefix(ns, "extension-") && !strings.HasPrefix(ns, operatorv1alpha1.ExtensionRuntimeNamespacePrefix) {
 			return
 		}
 		component := ComponentStatus{Cluster: cluster, Namespace: object.GetNamespace(), Name: object.GetName(), Version: version(template.Spec.Containers[0].Image)}

@@ -71,7 +71,7 @@ func (l *Landscape) Check(options UpOptions) error {
 		return l.damage
 	}
 	if !l.state.VirtualGarden && l.state.Image != "" {
-		return fmt.Errorf("a former version has created landscape %q, whose runtime cluster serves the garden API; its objects do not move to a virtual garden: take the landscape down first", l.Name)
+		return formerError(l.Name)
 	}
 	next, _, err := l.plan(options.withDefaults(), "")
 	if err != nil {
@@ -208,6 +208,9 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 
 // plan returns the desired clusters, and the machines to remove. It changes nothing.
 func (l *Landscape) plan(options UpOptions, defaultVersion string) (next []Cluster, removed []Machine, err error) {
+	if options.Cluster == VirtualGarden {
+		return nil, nil, fmt.Errorf("cluster %q is the garden itself, which runs in cluster %q: choose another name", VirtualGarden, RuntimeCluster)
+	}
 	next = slices.Clone(l.state.Clusters)
 	if len(next) == 0 {
 		next = append(next, Cluster{Name: RuntimeCluster, Version: defaultVersion})

@@ -183,8 +183,8 @@ func (r *Reconciler) fill(ctx context.Context, secret *corev1.Secret, d desired)
 		return time.Time{}, err
 	}
 	renewAt, err := time.Parse(time.RFC3339, secret.Annotations[resourcesv1alpha1.ServiceAccountTokenRenewTimestamp])
-	of := AccountIn(token)
-	if err != nil || token == "" || created || (of != "" && of != account.UID) || !r.clock.Now().Before(renewAt) || !r.valid(token) {
+	tokenAccount := AccountIn(token)
+	if err != nil || token == "" || created || (tokenAccount != "" && tokenAccount != account.UID) || !r.clock.Now().Before(renewAt) || !r.valid(token) {
 		logf.FromContext(ctx).Info("Requesting a token", "serviceAccount", d.account)
 		if token, renewAt, err = r.request(ctx, account, d.lifetime); err != nil {
 			return time.Time{}, err

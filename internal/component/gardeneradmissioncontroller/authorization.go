@@ -15,7 +15,6 @@ import (
 
 // Names of the authorizers of a kube-apiserver.
 const (
-	authorizerNode = "node"
 	authorizerRBAC = "rbac"
 	// AuthorizerSeeds and AuthorizerShoots are for the clients of seeds and of self-hosted shoots.
 	AuthorizerSeeds  = "seed-authorizer"
@@ -24,8 +23,6 @@ const (
 
 // Authorization is what the kube-apiserver of a garden authorizes requests with.
 type Authorization struct {
-	// Node says that the cluster has nodes.
-	Node bool
 	// SeedsKubeconfig and ShootsKubeconfig are the paths of the kubeconfigs for the authorizers. Without one, there is no such authorizer. A
 	// kube-apiserver reads them only when the configuration changes, so that a new kubeconfig needs a new path.
 	SeedsKubeconfig, ShootsKubeconfig string
@@ -36,9 +33,6 @@ type Authorization struct {
 func (a Authorization) Configuration() ([]byte, error) {
 	config := apiserverv1.AuthorizationConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: apiserverv1.SchemeGroupVersion.String(), Kind: "AuthorizationConfiguration"},
-	}
-	if a.Node {
-		config.Authorizers = append(config.Authorizers, apiserverv1.AuthorizerConfiguration{Type: "Node", Name: authorizerNode})
 	}
 	config.Authorizers = append(config.Authorizers, apiserverv1.AuthorizerConfiguration{Type: "RBAC", Name: authorizerRBAC})
 	config.Authorizers = append(config.Authorizers, a.Webhooks()...)

@@ -2,7 +2,6 @@
 package gardeneradmissioncontroller
 
 import (
-	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,8 +47,6 @@ type Values struct {
 	// ClientCA is the Secret with the CA bundle of the client certificates that requests for authorization need. Empty means that they are
 	// not authenticated.
 	ClientCA string
-	// ClusterIP is the address of the Service. The zero value means any; a kube-apiserver outside of the cluster's DNS needs a fixed one.
-	ClusterIP netip.Addr
 	// Autoscaled renders a VerticalPodAutoscaler.
 	Autoscaled bool
 	// Virtual says that it works in a virtual garden. Then Objects renders what belongs into the cluster that it runs in, and TargetObjects what
@@ -81,9 +78,6 @@ func Objects(v Values) ([]client.Object, error) {
 	service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{
 		Name: "metrics", Port: metricsPort, TargetPort: intstr.FromString("metrics"), Protocol: corev1.ProtocolTCP,
 	})
-	if v.ClusterIP.IsValid() {
-		service.Spec.ClusterIP = v.ClusterIP.String()
-	}
 	objects = append(objects, process.Reachable(service, []int32{webhookPort}, []int32{metricsPort}))
 	if v.Virtual != nil {
 		return objects, nil

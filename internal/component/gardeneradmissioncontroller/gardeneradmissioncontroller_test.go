@@ -1,7 +1,6 @@
 package gardeneradmissioncontroller
 
 import (
-	"net/netip"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -17,7 +16,7 @@ func TestObjects(t *testing.T) {
 	for file, v := range map[string]Values{
 		"default.yaml": {Replicas: 1},
 		"full.yaml": {
-			Replicas: 2, ClientCA: "ca-client", ClusterIP: netip.MustParseAddr("10.2.0.54"), Autoscaled: true,
+			Replicas: 2, ClientCA: "ca-client", Autoscaled: true,
 			Config: admissioncontrollerconfigv1alpha1.AdmissionControllerConfiguration{Server: admissioncontrollerconfigv1alpha1.ServerConfiguration{
 				EnableDebugHandlers: new(true),
 			}},
@@ -69,8 +68,7 @@ func TestWebhooks(t *testing.T) {
 
 func TestConfiguration(t *testing.T) {
 	for file, a := range map[string]Authorization{
-		"authorization.yaml":       {SeedsKubeconfig: "/etc/authorization/seeds.yaml", ShootsKubeconfig: "/etc/authorization/shoots.yaml"},
-		"authorization-nodes.yaml": {Node: true, SeedsKubeconfig: "/etc/authorization/seeds.yaml", ShootsKubeconfig: "/etc/authorization/shoots.yaml"},
+		"authorization.yaml": {SeedsKubeconfig: "/etc/authorization/seeds.yaml", ShootsKubeconfig: "/etc/authorization/shoots.yaml"},
 	} {
 		t.Run(file, func(t *testing.T) {
 			got, err := a.Configuration()

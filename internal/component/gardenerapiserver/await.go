@@ -11,8 +11,8 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// AwaitServed waits until a kube-apiserver aggregates all versions. Report gets what is missing; it may be nil.
-func AwaitServed(ctx context.Context, c client.WithWatch, report func(error)) error {
+// AwaitServed waits until a kube-apiserver aggregates all versions.
+func AwaitServed(ctx context.Context, c client.WithWatch) error {
 	return kube.Await(ctx, c, &apiregistrationv1.APIServiceList{}, func(services []*apiregistrationv1.APIService) error {
 		for _, version := range Versions() {
 			index := slices.IndexFunc(services, func(s *apiregistrationv1.APIService) bool { return s.Name == version.Version+"."+version.Group })
@@ -24,5 +24,5 @@ func AwaitServed(ctx context.Context, c client.WithWatch, report func(error)) er
 			}
 		}
 		return nil
-	}, report)
+	}, nil)
 }

@@ -27,8 +27,6 @@ const targetRole = "gardener.cloud:target:resource-manager"
 type Shoot struct {
 	// GenericKubeconfig is the Secret with the generic token kubeconfig of the control plane's components. The token is its own.
 	GenericKubeconfig string
-	// BootstrapKubeconfig is a Secret with a kubeconfig that is used until there is a token. Empty means that there is one.
-	BootstrapKubeconfig string
 }
 
 // ShootOptions are what the configuration of a shoot's resource manager depends on.
@@ -123,7 +121,7 @@ func AuthorizerKubeconfig(namespace string, caBundle []byte) ([]byte, error) {
 }
 
 // TargetObjects renders what the resource manager of a shoot needs in the shoot: its permissions, and the webhook configurations. They are for
-// a ManagedResource, which it first applies with its bootstrap kubeconfig.
+// a ManagedResource. The gardenlet, or gardener-operator, grants it the permissions that it needs to apply that, and requests its first token.
 func TargetObjects(v Values) []client.Object {
 	// When the ManagedResource is deleted, the resource manager needs its permissions until all objects are deleted.
 	meta := metav1.ObjectMeta{Name: targetRole, Annotations: map[string]string{resourcesv1alpha1.KeepObject: "true"}}
@@ -148,11 +146,7 @@ func (v Values) forShoot(process *gardenerprocess.Values) {
 	process.Resources = workload.Requests("5m", "40Mi")
 	process.PodLabels[constants.GardenRole] = constants.GardenRoleControlPlane
 	process.PodLabels[kubeapiserver.PolicyLabel(v.Of)] = constants.NetworkPolicyAllowed
-	volume := shootaccess.Volume(v.Shoot.GenericKubeconfig, Name)
-	if v.Shoot.BootstrapKubeconfig != "" {
-		volume = shootaccess.BootstrapVolume(v.Shoot.BootstrapKubeconfig)
-	}
-	process.Files = append(process.Files, gardenerprocess.File{Volume: volume, Path: shootaccess.MountPath})
+	process.Files = append(process.Files, gardenerprocess.File{Volume: shootaccess.Volume(v.Shoot.GenericKubeconfig, Name), Path: shootaccess.MountPath})
 }
 
 // sourceObjects renders what it may do in the namespace of the control plane, and the request for its token.

@@ -1,10 +1,8 @@
 package resourcemanager
 
 import (
-	"slices"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
@@ -49,24 +47,5 @@ func TestShoot(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestShootBootstraps(t *testing.T) {
-	v := ofShoot(ShootOptions{})
-	v.Shoot.BootstrapKubeconfig = "bootstrap"
-	objects, err := Objects(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, object := range objects {
-		if deployment, ok := object.(*appsv1.Deployment); ok {
-			if slices.ContainsFunc(deployment.Spec.Template.Spec.Volumes, func(volume corev1.Volume) bool {
-				return volume.Projected != nil && len(volume.Projected.Sources) == 1 && volume.Projected.Sources[0].Secret.Name == "bootstrap"
-			}) {
-				return
-			}
-			t.Errorf("volumes are %+v", deployment.Spec.Template.Spec.Volumes)
-		}
 	}
 }

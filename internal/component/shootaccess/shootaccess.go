@@ -50,11 +50,6 @@ func Volume(genericKubeconfigSecret, component string) corev1.Volume {
 	)
 }
 
-// BootstrapVolume is a volume with a kubeconfig that has its own credentials, at the same path, for a component that starts before there are tokens.
-func BootstrapVolume(kubeconfigSecret string) corev1.Volume {
-	return volume(projection(kubeconfigSecret, resourcesv1alpha1.DataKeyKubeconfig))
-}
-
 func volume(sources ...corev1.VolumeProjection) corev1.Volume {
 	return corev1.Volume{Name: volumeName, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: sources}}}
 }

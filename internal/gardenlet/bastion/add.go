@@ -54,7 +54,7 @@ func Add(mgr manager.Manager, v Values) error {
 					return e.ObjectOld.Generation != e.ObjectNew.Generation || len(e.ObjectOld.Finalizers) != len(e.ObjectNew.Finalizers) ||
 						e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil
 				},
-				// There may be one left in the seed, if the finalizer was removed by someone else.
+				// Deletions count: if someone else has removed the finalizer, the Bastion in the seed is left.
 			})).
 		// A Bastion waits until its Shoot has a control plane, and its deletion may be forced. A Shoot that is new to the seed may have Bastions.
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.Shoot{}, handler.TypedEnqueueRequestsFromMapFunc(r.bastionsOf),

@@ -1,5 +1,6 @@
-// Package access issues the credentials with which the gardenlet accesses shoots, and gardener-operator and operators the virtual garden, as an
-// administrator. They are stored nowhere: whoever copies the Secrets of a seed, or what the gardenlet has in memory, has nothing that works for long.
+// Package access issues the credentials of an administrator with which the gardenlet accesses shoots, and gardener-operator and the landscape the
+// virtual garden. The gardenlet and gardener-operator keep them in memory only and for a short time: whoever copies the Secrets of a seed, or what they
+// have in memory, has nothing that works for long.
 package access
 
 import (

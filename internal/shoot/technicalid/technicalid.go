@@ -1,4 +1,4 @@
-// Package technicalid finds Shoots by the namespace of their control plane, whose name is in status.technicalID, without a look at all of them.
+// Package technicalid finds the Shoot whose control plane is in a namespace, by an index of status.technicalID, so that not all Shoots are read.
 package technicalid
 
 import (

@@ -102,7 +102,7 @@ func (in Inputs) requestTokens(ctx context.Context) error {
 	}
 	var requests []func(context.Context) error
 	for _, secret := range list.Items {
-		if token, err := tokenrequestor.TokenIn(&secret); err == nil && valid(token) && exists(token) && !in.renewalDue(&secret) {
+		if token, err := tokenrequestor.TokenIn(&secret); err == nil && valid(token) && exists(&secret, token) && !in.renewalDue(&secret) {
 			continue
 		}
 		requests = append(requests, func(ctx context.Context) error {
@@ -113,16 +113,20 @@ func (in Inputs) requestTokens(ctx context.Context) error {
 	return flow.Parallel(ctx, requests...)
 }
 
-// accountsOf returns whether the ServiceAccount that a token says it is of exists. If not, etcd was restored from a backup that is older.
-func accountsOf(ctx context.Context, shootClient client.Client) (exists func(token string) bool, err error) {
+// accountsOf returns whether the ServiceAccount exists that the token in a Secret says it is of. If not, etcd was restored from a backup that is older.
+// Those of components are in kube-system. For a Secret that names another namespace the answer is yes: gardener-resource-manager checks it.
+func accountsOf(ctx context.Context, shootClient client.Client) (exists func(secret *corev1.Secret, token string) bool, err error) {
 	accounts := &metav1.PartialObjectMetadataList{}
 	accounts.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccountList"))
 	if err := shootClient.List(ctx, accounts, client.InNamespace(metav1.NamespaceSystem)); err != nil {
 		return nil, fmt.Errorf("list ServiceAccounts in the cluster: %w", err)
 	}
-	return func(token string) bool {
-		of := tokenrequestor.AccountIn(token)
-		return of == "" || slices.ContainsFunc(accounts.Items, func(account metav1.PartialObjectMetadata) bool { return account.UID == of })
+	return func(secret *corev1.Secret, token string) bool {
+		if secret.Annotations[resourcesv1alpha1.ServiceAccountNamespace] != metav1.NamespaceSystem {
+			return true
+		}
+		uid := tokenrequestor.AccountIn(token)
+		return uid == "" || slices.ContainsFunc(accounts.Items, func(account metav1.PartialObjectMetadata) bool { return account.UID == uid })
 	}, nil
 }
 

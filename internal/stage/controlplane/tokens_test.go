@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 )
 
 // After a restoration of etcd, gardener-resource-manager may have a token of a ServiceAccount that is gone: only the flow can request another one.
@@ -17,15 +19,25 @@ func TestAccountsOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for uid, want := range map[types.UID]bool{"present": true, "lost": false, "": true} {
+	for _, tc := range []struct {
+		namespace string
+		uid       types.UID
+		want      bool
+	}{
+		{metav1.NamespaceSystem, "present", true},
+		{metav1.NamespaceSystem, "lost", false},
+		{metav1.NamespaceSystem, "", true},
+		{"other", "unknown", true},
+	} {
 		token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{
-			"kubernetes.io": map[string]any{"serviceaccount": map[string]any{"uid": uid}},
+			"kubernetes.io": map[string]any{"serviceaccount": map[string]any{"uid": tc.uid}},
 		}).SignedString([]byte("any key"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := exists(token); got != want {
-			t.Errorf("the account %q of a token exists: %v, want %v", uid, got, want)
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{resourcesv1alpha1.ServiceAccountNamespace: tc.namespace}}}
+		if got := exists(secret, token); got != tc.want {
+			t.Errorf("the account %q of a token in namespace %q exists: %v, want %v", tc.uid, tc.namespace, got, tc.want)
 		}
 	}
 }

@@ -219,7 +219,7 @@ func (s *state) awaitAPIServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return gardenerapiserver.AwaitServed(ctx, virtual, nil)
+	return gardenerapiserver.AwaitServed(ctx, virtual)
 }
 
 func (s *state) admissionController() component {
