@@ -3,6 +3,7 @@
 package release
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -129,7 +130,8 @@ func (c Configuration) text(fallback string, path ...string) string {
 	return fallback
 }
 
-// Connect sets how the gardenlet reaches the garden, unless the configuration says so, and returns it.
+// Connect sets how the gardenlet reaches the garden, unless the configuration says so, and returns it. Without an address, the one in its kubeconfig
+// counts.
 func (c Configuration) Connect(address string) (Connection, error) {
 	const section = "gardenClientConnection"
 	out := Connection{
@@ -153,6 +155,9 @@ func (c Configuration) Connect(address string) (Connection, error) {
 		{out.Bootstrap.Name, []string{"bootstrapKubeconfig", "name"}},
 		{out.Bootstrap.Namespace, []string{"bootstrapKubeconfig", "namespace"}},
 	} {
+		if field.value == "" {
+			continue
+		}
 		if err := c.Set(field.value, append([]string{section}, field.path...)...); err != nil {
 			return Connection{}, err
 		}
@@ -201,10 +206,8 @@ func (v Values) Chart(object *seedmanagementv1alpha1.Gardenlet, config Configura
 		"imageVectorOverwrite":           {ptr.Deref(object.Spec.Deployment.ImageVectorOverwrite, ""), v.ImageVectorOverwrite},
 		"componentImageVectorOverwrites": {ptr.Deref(object.Spec.Deployment.ComponentImageVectorOverwrite, ""), v.ComponentImageVectorOverwrites},
 	} {
-		if texts[0] != "" {
-			values[name] = texts[0]
-		} else if texts[1] != "" {
-			values[name] = texts[1]
+		if text := cmp.Or(texts[0], texts[1]); text != "" {
+			values[name] = strings.TrimRight(text, "\n") + "\n" // as it is read from the ConfigMap again
 		}
 	}
 	if image := object.Spec.Deployment.Image; v.Image != "" && (image == nil || image.Ref == nil && image.Repository == nil && image.Tag == nil) {

@@ -52,7 +52,7 @@ func TestChart(t *testing.T) {
 	}{
 		"what the operator has": {want: map[string]any{
 			"image":                map[string]any{"ref": "registry.example/gardener:v1"},
-			"imageVectorOverwrite": "operator", "componentImageVectorOverwrites": "components", "config": config,
+			"imageVectorOverwrite": "operator\n", "componentImageVectorOverwrites": "components\n", "config": config,
 		}},
 		"what the Gardenlet has": {
 			change: func(g *seedmanagementv1alpha1.Gardenlet) {
@@ -65,7 +65,7 @@ func TestChart(t *testing.T) {
 			want: map[string]any{
 				"replicaCount": float64(3), "image": map[string]any{"repository": "registry.example/own", "tag": "v2"},
 				"podLabels":            map[string]any{"team": "b", label: "allowed"},
-				"imageVectorOverwrite": "own", "componentImageVectorOverwrites": "own components", "config": config,
+				"imageVectorOverwrite": "own\n", "componentImageVectorOverwrites": "own components\n", "config": config,
 			},
 		},
 		"an image with a pull policy only": {
@@ -74,7 +74,7 @@ func TestChart(t *testing.T) {
 			},
 			want: map[string]any{
 				"image":                map[string]any{"ref": "registry.example/gardener:v1", "pullPolicy": "Always"},
-				"imageVectorOverwrite": "operator", "componentImageVectorOverwrites": "components", "config": config,
+				"imageVectorOverwrite": "operator\n", "componentImageVectorOverwrites": "components\n", "config": config,
 			},
 		},
 	} {
