@@ -190,6 +190,8 @@ func (u *upRun) deployGardenlet(ctx context.Context, garden client.Client, clust
 		desired.Annotations[constants.GardenerOperation] = constants.OperationForceRedeploy
 	}
 	desired.Spec.Deployment.ReplicaCount = new(int32(1))
+	// A gardenlet that updates itself to another chart would take the image of that, which no landscape has.
+	desired.Spec.Deployment.Image = &seedmanagementv1alpha1.Image{Ref: &u.image}
 	desired.Spec.Deployment.Helm.OCIRepository = gardencorev1.OCIRepository{Ref: &reference}
 	desired.Spec.Config = &runtime.RawExtension{Raw: config}
 	objects := []client.Object{desired}

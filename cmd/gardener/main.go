@@ -20,6 +20,7 @@ import (
 	"gardener.cloud/gardener/internal/discoveryserver"
 	"gardener.cloud/gardener/internal/etcddruid"
 	"gardener.cloud/gardener/internal/gardenlet"
+	"gardener.cloud/gardener/internal/gardenlet/upgrade/guard"
 	"gardener.cloud/gardener/internal/gateway"
 	"gardener.cloud/gardener/internal/machinecontroller"
 	"gardener.cloud/gardener/internal/nodeagent"
@@ -40,6 +41,7 @@ var commands = map[string]func() *cobra.Command{
 	controllermanager.Name: controllermanager.Component().Command,
 	discoveryserver.Name:   discoveryserver.NewCommand,
 	gardenlet.Name:         gardenlet.Component().Command,
+	guard.Name:             guard.NewCommand,
 	gateway.Name:           gateway.NewCommand,
 	etcddruid.Name:         etcddruid.Component().Command,
 	local.Name:             local.Component().Command,

@@ -143,20 +143,26 @@ func pull(reference name.Reference, options []remote.Option) ([]byte, error) {
 	return nil, errors.New("the artifact is no Helm chart")
 }
 
-// parse returns the reference of a chart. A digest takes precedence over a tag.
-func parse(repository *gardencorev1.OCIRepository) (name.Reference, error) {
-	full := ""
+// URL returns where a chart is, as messages say it. It is empty if the repository does not say it. A digest takes precedence over a tag.
+func URL(repository *gardencorev1.OCIRepository) string {
 	switch {
 	case repository.Ref != nil:
-		full = *repository.Ref
+		return *repository.Ref
 	case repository.Repository == nil:
-		return nil, errors.New("neither ref nor repository is set")
+		return ""
 	case repository.Digest != nil:
-		full = *repository.Repository + "@" + *repository.Digest
+		return *repository.Repository + "@" + *repository.Digest
 	case repository.Tag != nil:
-		full = *repository.Repository + ":" + *repository.Tag
-	default:
-		full = *repository.Repository
+		return *repository.Repository + ":" + *repository.Tag
+	}
+	return *repository.Repository
+}
+
+// parse returns the reference of a chart.
+func parse(repository *gardencorev1.OCIRepository) (name.Reference, error) {
+	full := URL(repository)
+	if full == "" {
+		return nil, errors.New("neither ref nor repository is set")
 	}
 	reference, err := name.ParseReference(strings.TrimPrefix(full, "oci://"))
 	if err != nil {

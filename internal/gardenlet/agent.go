@@ -20,12 +20,14 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/gardenlet/credentials"
 	"gardener.cloud/gardener/internal/gardenlet/seed/lease"
 	"gardener.cloud/gardener/internal/gardenlet/seed/registration"
 	"gardener.cloud/gardener/internal/gardenlet/seed/system"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/lifecycle"
+	"gardener.cloud/gardener/internal/gardenlet/upgrade"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/internal/shoot/technicalid"
 	"gardener.cloud/gardener/internal/stage/systemcomponents"
@@ -73,6 +75,9 @@ func (a *agent) Start(ctx context.Context) error {
 	}
 	if err := system.DeployCRDs(ctx, a.seedAPI); err != nil {
 		return fmt.Errorf("deploy CRDs to the seed: %w", err)
+	}
+	if err := upgrade.CreateOwn(ctx, garden.api, a.seedAPI, a.config.SeedConfig.Name); err != nil {
+		return err
 	}
 	if err := a.addControllers(garden); err != nil {
 		return fmt.Errorf("add controllers: %w", err)
@@ -133,6 +138,9 @@ func gardenCache(seedName string) cache.Options {
 			&corev1beta1.BackupBucket{}:           only("spec.seedName"),
 			&corev1beta1.BackupEntry{}:            only("spec.seedName"),
 			&operationsv1alpha1.Bastion{}:         only("spec.seedName"),
+			&seedmanagementv1alpha1.Gardenlet{}: {
+				Namespaces: map[string]cache.Config{constants.GardenNamespace: {}}, Field: fields.OneTermEqualSelector("metadata.name", seedName),
+			},
 			// Those that are to run on the seed, and those whose control plane is still there.
 			&corev1beta1.Shoot{}: {Label: labels.SelectorFromSet(labels.Set{constants.PrefixSeedName + seedName: "true"})},
 		},

@@ -26,6 +26,7 @@ import (
 	shootcare "gardener.cloud/gardener/internal/gardenlet/shoot/care"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/lifecycle"
 	shootstate "gardener.cloud/gardener/internal/gardenlet/shoot/state"
+	"gardener.cloud/gardener/internal/gardenlet/upgrade"
 	"gardener.cloud/gardener/internal/gardenlet/workloadidentity"
 	"gardener.cloud/gardener/internal/networkpolicy/general"
 	"gardener.cloud/gardener/internal/process"
@@ -37,8 +38,18 @@ import (
 func (a *agent) addControllers(garden *gardenCluster) error {
 	return errors.Join(
 		a.addSeedControllers(garden), a.addExtensionControllers(garden), a.addBackupControllers(garden), a.addShootControllers(garden),
-		a.addTokenControllers(garden),
+		a.addTokenControllers(garden), a.addUpgradeController(garden),
 	)
+}
+
+// addUpgradeController adds the controller of the gardenlet itself.
+func (a *agent) addUpgradeController(garden *gardenCluster) error {
+	return upgrade.Add(a.Manager, upgrade.Values{
+		SeedName: a.config.SeedConfig.Name, Garden: garden, GardenAPI: garden.api, SeedAPI: a.seedAPI, SeedVersion: a.seedDiscovery,
+		KubeconfigSecret: a.config.GardenClientConnection.KubeconfigSecret,
+		HostsGarden:      func(ctx context.Context) (bool, error) { return system.HostsGarden(ctx, a.seedAPI) },
+		SyncPeriod:       a.config.Controllers.Gardenlet.SyncPeriod.Duration, Clock: a.clock,
+	})
 }
 
 // addSeedControllers adds the controllers of the Seed, and those of objects of the seed that belong to no shoot.

@@ -29,6 +29,12 @@ const (
 	// BootstrapSecret is the Secret with the bootstrap kubeconfig, unless the configuration names another.
 	BootstrapSecret = "gardenlet-kubeconfig-bootstrap"
 
+	// LeaseName is the Lease that the leader holds, unless the configuration names another.
+	LeaseName = "gardenlet-leader-election"
+	// GuardName and GuardRole are the names of the objects, and of the ClusterRole and its binding, of the process that rolls an update back.
+	GuardName = "gardenlet-guard"
+	GuardRole = "gardener.cloud:system:gardenlet-guard"
+
 	role = "gardener.cloud:system:gardenlet"
 
 	overwriteName = "gardenlet-imagevector-overwrite"
@@ -126,7 +132,7 @@ func rules() []rbacv1.PolicyRule {
 	)
 	return []rbacv1.PolicyRule{
 		workload.Rule("", "namespaces services", deploy),
-		workload.Rule("", "serviceaccounts", "create delete patch"),
+		workload.Rule("", "serviceaccounts", "create delete get patch"),
 		workload.Rule("", "configmaps secrets", deploy+" update"),
 		workload.Rule("", "pods", "delete "+read),
 		workload.Rule("", "persistentvolumeclaims", "deletecollection"),
@@ -151,17 +157,22 @@ func rules() []rbacv1.PolicyRule {
 		workload.Rule("operator.gardener.cloud", "gardens", "list"), // gardener-operator has part of its work where there is one
 		workload.Rule("machine.sapcloud.io", "machineclasses machinedeployments machines machinesets", "delete patch "+read),
 		workload.Rule("networking.k8s.io", "networkpolicies", deploy),
-		workload.Rule("policy", "poddisruptionbudgets", "create delete patch"),
+		workload.Rule("policy", "poddisruptionbudgets", "create delete get patch"),
 		workload.Rule("resources.gardener.cloud", "managedresources", deploy),
-		workload.Rule("scheduling.k8s.io", "priorityclasses", "create patch"),
+		workload.Rule("scheduling.k8s.io", "priorityclasses", "create get patch"),
 		workload.Rule("rbac.authorization.k8s.io", "clusterrolebindings clusterroles rolebindings roles", "create delete patch"),
-		// The ClusterRoles of these components grant more than it has.
+		// The ClusterRoles of these components grant more than it has. Its own may do so in the next release.
 		{
 			APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"bind", "escalate"},
 			ResourceNames: deployedRoles(),
 		},
 		// What it grants to the cluster-autoscaler in the namespace of a control plane.
 		workload.Rule("machine.sapcloud.io", "machinedeployments machines", "update"),
+		// What is deployed before it updates itself, which is restored if it has to be.
+		{
+			APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterrolebindings", "clusterroles"}, Verbs: []string{"get"},
+			ResourceNames: []string{role, GuardRole},
+		},
 		// What it grants to the gardener-resource-manager in the namespace of a control plane.
 		workload.Rule("resources.gardener.cloud", "managedresources/finalizers", "update"),
 		workload.Rule("resources.gardener.cloud", "managedresources/status", "patch"),
@@ -170,6 +181,6 @@ func rules() []rbacv1.PolicyRule {
 
 // deployedRoles are the names of the ClusterRoles of the components that a gardenlet deploys into its seed.
 func deployedRoles() []string {
-	roles := []string{etcddruid.ClusterRole, gateway.ClusterRole, resourcemanager.Name}
+	roles := []string{etcddruid.ClusterRole, gateway.ClusterRole, resourcemanager.Name, role, GuardRole}
 	return append(roles, verticalpodautoscaler.ClusterRoles()...)
 }

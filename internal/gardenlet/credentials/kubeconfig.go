@@ -19,6 +19,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/kube"
 )
 
 // Every namespace has this ConfigMap with the CA bundle of the API server. It is read in a namespace that all authenticated users may read.
@@ -117,6 +118,14 @@ func (v Values) store(ctx context.Context, kubeconfig []byte) error {
 		return fmt.Errorf("write Secret %q: %w", key, err)
 	}
 	return nil
+}
+
+// RequestRenewal requests a new kubeconfig by the annotation of its Secret. Nothing is requested if the Secret does not exist.
+func RequestRenewal(ctx context.Context, seedAPI client.Client, ref corev1.SecretReference) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}}
+	return client.IgnoreNotFound(kube.PatchMetadata(ctx, seedAPI, secret, func(o *metav1.PartialObjectMetadata) {
+		metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.GardenerOperation, constants.KubeconfigSecretOperationRenew)
+	}))
 }
 
 // renewalRequested is whether the annotation of the Secret requests a new certificate.

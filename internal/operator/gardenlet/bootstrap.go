@@ -21,6 +21,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/authorizer/graph"
+	"gardener.cloud/gardener/internal/component/gardenlet/release"
 	"gardener.cloud/gardener/internal/kube/bootstraptoken"
 )
 
@@ -33,7 +34,7 @@ const (
 
 // bootstrap returns the kubeconfig with which a gardenlet requests its certificate, or nil if it has a valid one. A kubeconfig that expired or that
 // is to be renewed is deleted.
-func (r *reconciler) bootstrap(ctx context.Context, t *target, object *seedmanagementv1alpha1.Gardenlet, garden connection) ([]byte, error) {
+func (r *reconciler) bootstrap(ctx context.Context, t *target, object *seedmanagementv1alpha1.Gardenlet, garden release.Connection) ([]byte, error) {
 	if err := t.ownKubeconfig(ctx, garden.Bootstrap, "bootstrapKubeconfig"); err != nil {
 		return nil, err
 	}

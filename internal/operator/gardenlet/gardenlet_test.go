@@ -2,7 +2,6 @@ package gardenlet
 
 import (
 	"bytes"
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -91,118 +90,6 @@ func object(changes ...func(*seedmanagementv1alpha1.Gardenlet)) *seedmanagementv
 		change(g)
 	}
 	return g
-}
-
-func TestChartValues(t *testing.T) {
-	const label = "networking.resources.gardener.cloud/to-virtual-garden-kube-apiserver-tcp-443"
-	operator := Values{Image: "registry.example/gardener:v1", ImageVectorOverwrite: "operator", ComponentImageVectorOverwrites: "components"}
-	config := map[string]any{
-		"apiVersion": "gardenlet.config.gardener.cloud/v1alpha1", "kind": "GardenletConfiguration",
-		"seedConfig":     map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{}},
-		"leaderElection": map[string]any{"resourceNamespace": "garden"},
-		"gardenClientConnection": map[string]any{
-			"gardenClusterAddress": "https://api.garden.example",
-			"kubeconfigSecret":     map[string]any{"name": "gardenlet-kubeconfig", "namespace": "garden"},
-			"bootstrapKubeconfig":  map[string]any{"name": "gardenlet-kubeconfig-bootstrap", "namespace": "garden"},
-		},
-	}
-	for name, tc := range map[string]struct {
-		change  func(*seedmanagementv1alpha1.Gardenlet)
-		runtime bool
-		want    map[string]any
-	}{
-		"what the operator has": {want: map[string]any{
-			"image":                map[string]any{"ref": "registry.example/gardener:v1"},
-			"imageVectorOverwrite": "operator", "componentImageVectorOverwrites": "components", "config": config,
-		}},
-		"what the Gardenlet has": {
-			change: func(g *seedmanagementv1alpha1.Gardenlet) {
-				g.Spec.Deployment.ReplicaCount = new(int32(3))
-				g.Spec.Deployment.Image = &seedmanagementv1alpha1.Image{Repository: new("registry.example/own"), Tag: new("v2")}
-				g.Spec.Deployment.ImageVectorOverwrite, g.Spec.Deployment.ComponentImageVectorOverwrite = new("own"), new("own components")
-				g.Spec.Deployment.PodLabels = map[string]string{"team": "b"}
-			},
-			runtime: true,
-			want: map[string]any{
-				"replicaCount": float64(3), "image": map[string]any{"repository": "registry.example/own", "tag": "v2"},
-				"podLabels":            map[string]any{"team": "b", label: "allowed"},
-				"imageVectorOverwrite": "own", "componentImageVectorOverwrites": "own components", "config": config,
-			},
-		},
-		"an image with a pull policy only": {
-			change: func(g *seedmanagementv1alpha1.Gardenlet) {
-				g.Spec.Deployment.Image = &seedmanagementv1alpha1.Image{PullPolicy: new(corev1.PullAlways)}
-			},
-			want: map[string]any{
-				"image":                map[string]any{"ref": "registry.example/gardener:v1", "pullPolicy": "Always"},
-				"imageVectorOverwrite": "operator", "componentImageVectorOverwrites": "components", "config": config,
-			},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := object()
-			if tc.change != nil {
-				tc.change(g)
-			}
-			read, err := readConfiguration(g)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := read.connect("https://api.garden.example"); err != nil {
-				t.Fatal(err)
-			}
-			got, err := operator.chartValues(g, read, tc.runtime)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("chartValues() (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// What the configuration says about the connection to the garden stays, unless the operator would write or delete a Secret of something else.
-func TestConnection(t *testing.T) {
-	for name, tc := range map[string]struct {
-		config string
-		want   connection
-		names  string
-	}{
-		"defaults": {config: `null`, want: connection{
-			Address:    "https://api.garden.example",
-			Kubeconfig: corev1.SecretReference{Namespace: "garden", Name: "gardenlet-kubeconfig"},
-			Bootstrap:  corev1.SecretReference{Namespace: "garden", Name: "gardenlet-kubeconfig-bootstrap"},
-		}},
-		"own": {config: `{"gardenClusterAddress":"https://10.0.0.1","kubeconfigSecret":null,"bootstrapKubeconfig":{"name":"gardenlet-first","namespace":"garden"}}`, want: connection{
-			Address:    "https://10.0.0.1",
-			Kubeconfig: corev1.SecretReference{Namespace: "garden", Name: "gardenlet-kubeconfig"},
-			Bootstrap:  corev1.SecretReference{Namespace: "garden", Name: "gardenlet-first"},
-		}},
-		"another namespace":              {config: `{"kubeconfigSecret":{"name":"gardenlet-kubeconfig","namespace":"kube-system"}}`, names: `kubeconfigSecret.namespace: must be "garden"`},
-		"another name":                   {config: `{"kubeconfigSecret":{"name":"ca-etcd","namespace":"garden"}}`, names: `kubeconfigSecret.name: must begin with "gardenlet-"`},
-		"another namespace to bootstrap": {config: `{"bootstrapKubeconfig":{"name":"gardenlet-first","namespace":"other"}}`, names: `bootstrapKubeconfig.namespace: must be "garden"`},
-		"another name to bootstrap":      {config: `{"bootstrapKubeconfig":{"name":"first"}}`, names: `bootstrapKubeconfig.name: must begin`},
-		"one for both":                   {config: `{"bootstrapKubeconfig":{"name":"gardenlet-kubeconfig"}}`, names: `bootstrapKubeconfig.name: must not be`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			config := configuration{}
-			if err := json.Unmarshal([]byte(`{"gardenClientConnection":`+tc.config+`}`), &config); err != nil {
-				t.Fatal(err)
-			}
-			got, err := config.connect("https://api.garden.example")
-			if got != tc.want || (err == nil) != (tc.names == "") || err != nil && !strings.Contains(err.Error(), "spec.config.gardenClientConnection."+tc.names) {
-				t.Errorf("connect() = %+v, %v, want %+v and an error with %q", got, err, tc.want, tc.names)
-			}
-		})
-	}
-}
-
-func TestConfigurationWithoutSeed(t *testing.T) {
-	g := object(func(g *seedmanagementv1alpha1.Gardenlet) { g.Spec.Config = nil })
-	if _, err := readConfiguration(g); err == nil || !strings.Contains(err.Error(), "spec.config.seedConfig") {
-		t.Errorf("the error is %v", err)
-	}
 }
 
 // The kubeconfig of a Gardenlet is used in the pod of the operator: it must neither run programs nor read files there.

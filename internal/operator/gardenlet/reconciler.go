@@ -24,14 +24,12 @@ import (
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/chart"
 	"gardener.cloud/gardener/internal/component/gardenlet"
+	"gardener.cloud/gardener/internal/component/gardenlet/release"
 	"gardener.cloud/gardener/internal/kube"
 )
 
-const (
-	fieldManager = "gardener-operator"
-	// passTimeout is the end of a pass: most of it is for pulling the chart.
-	passTimeout = 3 * time.Minute
-)
+// passTimeout is the end of a pass: most of it is for pulling the chart.
+const passTimeout = 3 * time.Minute
 
 type reconciler struct {
 	Values
@@ -101,7 +99,7 @@ func (r *reconciler) deploy(ctx context.Context, object *seedmanagementv1alpha1.
 	if err != nil {
 		return false, err
 	}
-	config, err := readConfiguration(object)
+	config, err := release.ReadConfiguration(object)
 	if err != nil {
 		return false, reconcile.TerminalError(err)
 	}
@@ -109,7 +107,7 @@ func (r *reconciler) deploy(ctx context.Context, object *seedmanagementv1alpha1.
 	if err != nil {
 		return false, err
 	}
-	garden, err := config.connect("https://api." + gardenObject.Spec.VirtualCluster.DNS.Domains[0].Name)
+	garden, err := config.Connect("https://api." + gardenObject.Spec.VirtualCluster.DNS.Domains[0].Name)
 	if err != nil {
 		return false, reconcile.TerminalError(err)
 	}
@@ -121,7 +119,9 @@ func (r *reconciler) deploy(ctx context.Context, object *seedmanagementv1alpha1.
 	if err != nil {
 		return false, err
 	}
-	values, err := r.chartValues(object, config, t.runtime)
+	values, err := release.Values{
+		Image: r.Image, ImageVectorOverwrite: r.ImageVectorOverwrite, ComponentImageVectorOverwrites: r.ComponentImageVectorOverwrites, HostsGarden: t.runtime,
+	}.Chart(object, config)
 	if err != nil {
 		return false, reconcile.TerminalError(err)
 	}
@@ -133,9 +133,8 @@ func (r *reconciler) deploy(ctx context.Context, object *seedmanagementv1alpha1.
 	if err != nil {
 		return false, &foreignError{"the chart of spec.deployment.helm.ociRepository cannot be pulled", err}
 	}
-	release := chart.Release{Name: gardenlet.Name, Namespace: constants.GardenNamespace, Kubernetes: *version, Values: values}
 	// Errors of charts quote values. What is wrong with them is found before they have credentials, and before anything is changed.
-	if _, err := chart.Render(archive, release); err != nil {
+	if _, err := release.Objects(archive, *version, values); err != nil {
 		return false, reconcile.TerminalError(err)
 	}
 	if !t.runtime {
@@ -148,19 +147,15 @@ func (r *reconciler) deploy(ctx context.Context, object *seedmanagementv1alpha1.
 		return false, err
 	}
 	if len(kubeconfig) > 0 {
-		if err := config.set(string(kubeconfig), "gardenClientConnection", "bootstrapKubeconfig", "kubeconfig"); err != nil {
+		if err := config.Set(string(kubeconfig), "gardenClientConnection", "bootstrapKubeconfig", "kubeconfig"); err != nil {
 			return false, reconcile.TerminalError(err)
 		}
 	}
-	rendered, err := chart.Render(archive, release)
+	objects, err := release.Objects(archive, *version, values)
 	if err != nil {
 		return false, reconcile.TerminalError(errors.New("the chart cannot be rendered with a bootstrap kubeconfig"))
 	}
-	objects := make([]client.Object, 0, len(rendered))
-	for _, object := range rendered {
-		objects = append(objects, object)
-	}
-	return len(kubeconfig) > 0, t.foreign(kube.Apply(ctx, t.client, fieldManager, objects...))
+	return len(kubeconfig) > 0, t.foreign(kube.Apply(ctx, t.client, release.FieldOwner, objects...))
 }
 
 // garden returns the Garden, which has a domain.

@@ -60,8 +60,8 @@ func (s *run) resourceManager() (resourcemanager.Values, error) {
 	}, nil
 }
 
-// hostsGarden is whether a garden runs in the seed, so that gardener-operator deploys the system components.
-func hostsGarden(ctx context.Context, seedAPI client.Reader) (bool, error) {
+// HostsGarden is whether a garden runs in the seed, so that gardener-operator deploys the system components.
+func HostsGarden(ctx context.Context, seedAPI client.Reader) (bool, error) {
 	gardens := &metav1.PartialObjectMetadataList{}
 	gardens.SetGroupVersionKind(operatorv1alpha1.SchemeGroupVersion.WithKind("GardenList"))
 	if err := seedAPI.List(ctx, gardens); err != nil && !meta.IsNoMatchError(err) {

@@ -19,7 +19,7 @@ const crdTimeout = 2 * time.Minute
 func DeployCRDs(ctx context.Context, seedAPI client.WithWatch) error {
 	ctx, cancel := context.WithTimeout(ctx, crdTimeout)
 	defer cancel()
-	if hostsGarden, err := hostsGarden(ctx, seedAPI); err != nil || hostsGarden {
+	if hostsGarden, err := HostsGarden(ctx, seedAPI); err != nil || hostsGarden {
 		return err
 	}
 	extensions, err := crds.Extensions()

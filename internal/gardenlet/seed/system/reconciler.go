@@ -17,6 +17,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
+	"gardener.cloud/gardener/internal/gardenlet/credentials"
 	"gardener.cloud/gardener/internal/kube"
 )
 
@@ -55,7 +56,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	hostsGarden, err := hostsGarden(ctx, r.SeedAPI)
+	hostsGarden, err := HostsGarden(ctx, r.SeedAPI)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -84,12 +85,7 @@ func (r *reconciler) operate(ctx context.Context, seed *corev1beta1.Seed, operat
 			break
 		}
 		log.Info("Requesting a new client certificate for the garden")
-		secret := &corev1.Secret{}
-		secret.Namespace, secret.Name = r.KubeconfigSecret.Namespace, r.KubeconfigSecret.Name
-		err := kube.PatchMetadata(ctx, r.SeedAPI, secret, func(o *metav1.PartialObjectMetadata) {
-			metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.GardenerOperation, constants.KubeconfigSecretOperationRenew)
-		})
-		if client.IgnoreNotFound(err) != nil {
+		if err := credentials.RequestRenewal(ctx, r.SeedAPI, *r.KubeconfigSecret); err != nil {
 			return err
 		}
 	case constants.SeedOperationRenewGardenAccessSecrets:
@@ -194,7 +190,7 @@ func (r *reconciler) delete(ctx context.Context, seed *corev1beta1.Seed) (reconc
 		return reconcile.Result{RequeueAfter: checkAgainAfter}, status.write(ctx, corev1beta1.LastOperationStateProcessing, 0,
 			fmt.Sprintf("Waiting until there are no ControllerInstallations (%d) for the seed.", installed))
 	}
-	hostsGarden, err := hostsGarden(ctx, r.SeedAPI)
+	hostsGarden, err := HostsGarden(ctx, r.SeedAPI)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

@@ -5,19 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"log"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/registry"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/static"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -38,6 +29,7 @@ import (
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/charts"
+	"gardener.cloud/gardener/internal/chart/charttest"
 	"gardener.cloud/gardener/internal/component/crds"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/kube/bootstraptoken"
@@ -223,24 +215,11 @@ func start(t *testing.T) *clusters {
 // pushChart serves the chart of the gardenlet in a registry, and returns its reference.
 func pushChart(t *testing.T) string {
 	t.Helper()
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-	t.Cleanup(server.Close)
 	archive, err := charts.Archive(charts.Gardenlet)
 	if err != nil {
 		t.Fatal(err)
 	}
-	artifact, err := mutate.AppendLayers(empty.Image, static.NewLayer(archive, "application/vnd.cncf.helm.chart.content.v1.tar+gzip"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	reference, err := name.ParseReference(strings.TrimPrefix(server.URL, "http://") + "/charts/gardenlet:v1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := remote.Write(reference, artifact); err != nil {
-		t.Fatal(err)
-	}
-	return reference.String()
+	return charttest.Push(t, archive)
 }
 
 func kubeconfig(t *testing.T, config *rest.Config) []byte {

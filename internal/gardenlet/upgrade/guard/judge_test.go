@@ -1,0 +1,120 @@
+package guard
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gardener.cloud/gardener/internal/gardenlet/upgrade/trial"
+)
+
+var begin = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+
+// ready returns a pod whose container runs since a time after the beginning.
+func ready(name string, since time.Duration, changes ...func(*corev1.Pod)) corev1.Pod {
+	started := metav1.NewTime(begin.Add(since))
+	pod := corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: started},
+		Status: corev1.PodStatus{
+			Phase:             corev1.PodRunning,
+			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "gardenlet", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: started}}}},
+		},
+	}
+	for _, change := range changes {
+		change(&pod)
+	}
+	return pod
+}
+
+func TestJudge(t *testing.T) {
+	complete := func(surplus int32) *appsv1.Deployment {
+		return &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Name: "gardenlet"}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))},
+			Status: appsv1.DeploymentStatus{Replicas: 1 + surplus, UpdatedReplicas: 1, AvailableReplicas: 1},
+		}
+	}
+	held := func(by string, since time.Duration) *coordinationv1.Lease {
+		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: new(by + "_uid"), AcquireTime: &metav1.MicroTime{Time: begin.Add(since)}}}
+	}
+	restarted := func(n int32) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Status.ContainerStatuses[0].RestartCount = n
+			p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}
+		}
+	}
+	unpulled := func(p *corev1.Pod) {
+		p.Status.Conditions, p.Status.Phase = nil, corev1.PodPending
+		p.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}
+	}
+	ending := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: begin} }
+	for name, tc := range map[string]struct {
+		observed
+		noLease bool
+		after   time.Duration
+		want    verdict
+		failed  string
+	}{
+		"it leads for a minute": {
+			observed: observed{complete(0), []corev1.Pod{ready("new", 10*time.Second)}, held("new", 20*time.Second)},
+			after:    80 * time.Second, want: verdict{Works: true},
+		},
+		"it leads for some seconds": {
+			observed: observed{complete(0), []corev1.Pod{ready("new", 10*time.Second)}, held("new", 20*time.Second)},
+			after:    30 * time.Second, want: verdict{RecheckIn: 50 * time.Second},
+		},
+		"its container restarted a moment ago": {
+			observed: observed{complete(0), []corev1.Pod{ready("new", 70*time.Second, restarted(1))}, held("new", 20*time.Second)},
+			after:    80 * time.Second, want: verdict{RecheckIn: 50 * time.Second},
+		},
+		"pods were not replaced": {
+			observed: observed{complete(0), []corev1.Pod{ready("old", -time.Hour, restarted(9))}, held("old", -time.Hour)},
+			after:    time.Minute, want: verdict{Works: true},
+		},
+		"the old one leads still": {
+			observed: observed{complete(0), []corev1.Pod{ready("new", 10*time.Second), ready("old", -time.Hour, ending)}, held("old", -time.Hour)},
+			after:    9 * time.Minute, want: verdict{RecheckIn: time.Minute},
+		},
+		"old pods are there still": {
+			observed: observed{complete(1), []corev1.Pod{ready("new", 10*time.Second), ready("old", -time.Hour)}, held("old", -time.Hour)},
+			after:    9 * time.Minute, want: verdict{RecheckIn: time.Minute},
+		},
+		"without a leader election": {
+			observed: observed{complete(0), []corev1.Pod{ready("new", 10*time.Second)}, nil}, noLease: true,
+			after: 70 * time.Second, want: verdict{Works: true},
+		},
+		"its image does not exist": {
+			observed: observed{complete(1), []corev1.Pod{ready("new", 10*time.Second, unpulled), ready("old", -time.Hour)}, held("old", -time.Hour)},
+			after:    10 * time.Minute, failed: `it does not work after 10m0s: Pod "new": container "gardenlet": ImagePullBackOff`,
+		},
+		"it crashes": {
+			observed: observed{complete(1), []corev1.Pod{ready("new", 10*time.Second, restarted(3)), ready("old", -time.Hour)}, held("old", -time.Hour)},
+			after:    time.Minute, failed: `Pod "new": container "gardenlet" has restarted 3 times, the last time with exit code 1 (Error)`,
+		},
+		"it never leads": {
+			observed: observed{complete(0), []corev1.Pod{ready("new", 10*time.Second)}, held("", 0)},
+			after:    10 * time.Minute, failed: `none of its pods holds Lease "lease"`,
+		},
+		"it was deleted": {observed: observed{}, after: 10 * time.Minute, failed: `Deployment "gardenlet" does not exist`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			try := &trial.Trial{Since: metav1.NewTime(begin), Lease: "lease"}
+			if tc.noLease {
+				try.Lease = ""
+			}
+			got := judge(try, tc.observed, begin.Add(tc.after))
+			if tc.failed != "" {
+				if !strings.Contains(got.Failed, tc.failed) || got.Works {
+					t.Errorf("judge() = %+v, want that it failed with %q", got, tc.failed)
+				}
+			} else if got != tc.want {
+				t.Errorf("judge() = %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}

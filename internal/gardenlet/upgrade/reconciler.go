@@ -1,0 +1,320 @@
+package upgrade
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/chart"
+	"gardener.cloud/gardener/internal/component/gardenlet"
+	"gardener.cloud/gardener/internal/component/gardenlet/release"
+	"gardener.cloud/gardener/internal/gardenlet/credentials"
+	"gardener.cloud/gardener/internal/gardenlet/upgrade/guard"
+	"gardener.cloud/gardener/internal/gardenlet/upgrade/trial"
+	"gardener.cloud/gardener/internal/kube"
+)
+
+// passTimeout is the end of a pass: most of it is for pulling the chart.
+const passTimeout = 3 * time.Minute
+
+const operationForceRedeploy = constants.OperationForceRedeploy
+
+type reconciler struct {
+	Values
+	gardenCache client.Client
+	charts      *chart.Puller
+}
+
+// Reconcile brings the gardenlet to the state of its Gardenlet.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	object := &seedmanagementv1alpha1.Gardenlet{}
+	if err := r.gardenCache.Get(ctx, req.NamespacedName, object); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if object.DeletionTimestamp != nil || byOperator(object) {
+		return reconcile.Result{}, nil
+	}
+	renews := operates(object, constants.GardenerOperationRenewKubeconfig)
+	if renews {
+		if err := r.renewKubeconfig(ctx); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	outcome, err := r.upgrade(ctx, object)
+	if err != nil {
+		if kube.Routine(err) { // the record has been written by the guard in between, for example
+			return kube.Result(err)
+		}
+		result := err
+		if spec := (*specError)(nil); errors.As(err, &spec) {
+			result = reconcile.TerminalError(err)
+		}
+		return reconcile.Result{}, errors.Join(result, r.report(ctx, object, failed(err)))
+	}
+	if err := r.report(ctx, object, outcome); err != nil {
+		return kube.Result(err)
+	}
+	if renews {
+		if err := kube.RemoveFromAnnotation(ctx, r.GardenAPI, object, constants.GardenerOperation, constants.OperationsSeparator,
+			[]string{constants.GardenerOperationRenewKubeconfig}); err != nil {
+			return kube.Result(err)
+		}
+	}
+	return reconcile.Result{RequeueAfter: r.SyncPeriod}, nil
+}
+
+// operates says whether an operation is requested.
+func operates(object *seedmanagementv1alpha1.Gardenlet, operation string) bool {
+	return slices.Contains(strings.Split(object.Annotations[constants.GardenerOperation], constants.OperationsSeparator), operation)
+}
+
+// renewKubeconfig requests a new certificate for the garden, after which the process restarts.
+func (r *reconciler) renewKubeconfig(ctx context.Context) error {
+	if r.KubeconfigSecret == nil {
+		logf.FromContext(ctx).Info("Ignoring operation as the gardenlet does not renew its kubeconfig", "operation", constants.GardenerOperationRenewKubeconfig)
+		return nil
+	}
+	logf.FromContext(ctx).Info("Requesting a new client certificate for the garden")
+	return credentials.RequestRenewal(ctx, r.SeedAPI, *r.KubeconfigSecret)
+}
+
+// upgrade deploys the gardenlet if it differs, and returns the condition.
+func (r *reconciler) upgrade(ctx context.Context, object *seedmanagementv1alpha1.Gardenlet) (corev1beta1.Condition, error) {
+	desired, err := r.render(ctx, object)
+	if err != nil {
+		return corev1beta1.Condition{}, err
+	}
+	last, err := trial.Read(ctx, r.SeedAPI)
+	if err != nil {
+		return corev1beta1.Condition{}, err
+	}
+	o := observed{
+		ID: desired.id, Trial: last, Unapproved: object.Annotations[seedmanagementv1alpha1.AnnotationCreatedByGardenlet] == "true",
+		// The API server removes the operation reconcile, and raises the generation for it, as for others.
+		Retry: last.Generation != object.Generation && !operates(object, constants.GardenerOperationRenewKubeconfig),
+	}
+	if o.Differs, err = trial.Differ(ctx, r.SeedAPI, r.SeedAPI, desired.objects); err != nil {
+		return corev1beta1.Condition{}, err
+	}
+	if last.State == trial.Preparing {
+		if o.GuardReady, err = r.guardReady(ctx); err != nil {
+			return corev1beta1.Condition{}, err
+		}
+	}
+	desired.generation = object.Generation
+	return r.act(ctx, decide(o), desired, last)
+}
+
+// desired is what a Gardenlet requests.
+type desired struct {
+	// id identifies it, for this and for later releases of the gardenlet.
+	id      string
+	objects []client.Object
+	// lease is the name of the Lease of the leader election. Empty without one.
+	lease string
+	// url is that of the chart.
+	url string
+	// generation is that of the Gardenlet.
+	generation int64
+}
+
+// act does what was decided.
+func (r *reconciler) act(ctx context.Context, what action, want *desired, last *trial.Trial) (corev1beta1.Condition, error) {
+	log := logf.FromContext(ctx).WithValues("chart", want.url)
+	none := corev1beta1.Condition{}
+	switch what {
+	case keep:
+		if last.State == trial.Trying {
+			return deployed(), nil
+		}
+		if last.State == trial.Preparing { // the Gardenlet was changed back before anything was applied
+			last.State, last.Previous = trial.Succeeded, nil
+			if err := last.Write(ctx, r.SeedAPI); err != nil {
+				return none, err
+			}
+		}
+		return reconciled(want.url), nil
+	case refuse:
+		return unapproved(), nil
+	case await:
+		if last.State == trial.RollingBack {
+			return progressing("The new gardenlet is rolled back to the one before: " + last.Reason), nil
+		}
+		return progressing("Waiting for the process that rolls the new gardenlet back if it does not work"), r.deployGuard(ctx, last.Previous)
+	case restore:
+		if last.Generation != want.generation {
+			last.Generation = want.generation
+			if err := last.Write(ctx, r.SeedAPI); err != nil {
+				return none, err
+			}
+		}
+		return rolledBack(last.Reason), trial.Restore(ctx, r.SeedAPI, last.Previous)
+	case prepare, replace:
+		log.Info("Preparing to deploy another gardenlet", "release", want.id)
+		return progressing("The gardenlet is prepared to be deployed"), r.prepare(ctx, what, want, last)
+	case begin:
+		log.Info("Deploying another gardenlet", "release", want.id)
+		last.State, last.Since, last.Lease = trial.Trying, metav1.NewTime(r.Clock.Now()), want.lease
+		if err := last.Write(ctx, r.SeedAPI); err != nil {
+			return none, err
+		}
+	case apply:
+	}
+	if err := kube.Apply(ctx, r.SeedAPI, release.FieldOwner, want.objects...); err != nil {
+		return none, err
+	}
+	return deployed(), nil
+}
+
+// prepare records what there is now, unless that is a release that is tried itself, and deploys the guard.
+func (r *reconciler) prepare(ctx context.Context, what action, want *desired, last *trial.Trial) error {
+	if what == prepare {
+		previous, err := trial.Snapshot(ctx, r.SeedAPI, r.SeedAPI.Scheme(), want.objects)
+		if err != nil {
+			return err
+		}
+		last.Previous = previous
+	} else {
+		// What only the other release has did not exist before both. What only this one has is as it is now.
+		recorded := map[string]bool{}
+		for _, p := range last.Previous {
+			recorded[p.Object.GetKind()+" "+client.ObjectKeyFromObject(p.Object).String()] = true
+		}
+		current, err := trial.Snapshot(ctx, r.SeedAPI, r.SeedAPI.Scheme(), want.objects)
+		if err != nil {
+			return err
+		}
+		for _, p := range current {
+			if !recorded[p.Object.GetKind()+" "+client.ObjectKeyFromObject(p.Object).String()] {
+				last.Previous = append(last.Previous, p)
+			}
+		}
+	}
+	last.ID, last.Generation, last.State, last.Reason, last.Lease = want.id, want.generation, trial.Preparing, "", want.lease
+	// Before the guard, which ends if there is nothing to be tried.
+	if err := last.Write(ctx, r.SeedAPI); err != nil {
+		return err
+	}
+	return r.deployGuard(ctx, last.Previous)
+}
+
+// deployGuard deploys the process that decides about the new gardenlet.
+func (r *reconciler) deployGuard(ctx context.Context, previous []trial.Previous) error {
+	role, err := guard.Role(previous)
+	if err != nil {
+		return err
+	}
+	if err := kube.Apply(ctx, r.SeedAPI, release.FieldOwner, role); err != nil {
+		return err
+	}
+	applied := &rbacv1.ClusterRole{}
+	if err := r.SeedAPI.Get(ctx, client.ObjectKeyFromObject(role), applied); err != nil {
+		return fmt.Errorf("read ClusterRole %q: %w", role.Name, err)
+	}
+	objects, err := guard.Objects(previous, applied.UID)
+	if err != nil {
+		return err
+	}
+	return kube.Apply(ctx, r.SeedAPI, release.FieldOwner, objects...)
+}
+
+// guardReady says whether the guard runs.
+func (r *reconciler) guardReady(ctx context.Context) (bool, error) {
+	deployment, key := &appsv1.Deployment{}, client.ObjectKey{Namespace: constants.GardenNamespace, Name: gardenlet.GuardName}
+	if err := r.SeedAPI.Get(ctx, key, deployment); apierrors.IsNotFound(err) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("read Deployment %q: %w", key, err)
+	}
+	return kube.DeploymentComplete(deployment) == nil, nil
+}
+
+// render pulls the chart of a Gardenlet and renders it.
+func (r *reconciler) render(ctx context.Context, object *seedmanagementv1alpha1.Gardenlet) (*desired, error) {
+	config, err := release.ReadConfiguration(object)
+	if err != nil {
+		return nil, &specError{err}
+	}
+	running, err := release.ReadRunning(ctx, r.SeedAPI)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := config.Connect(running.GardenAddress); err != nil {
+		return nil, &specError{err}
+	}
+	repository := &object.Spec.Deployment.Helm.OCIRepository
+	archive, err := r.charts.PullFor(ctx, r.GardenAPI, repository)
+	if err != nil {
+		return nil, &registryError{err}
+	}
+	values := release.Values{ImageVectorOverwrite: running.ImageVectorOverwrite, ComponentImageVectorOverwrites: running.ComponentImageVectorOverwrites}
+	if running.Chart == release.Checksum(archive) {
+		values.Image = running.Image // it stays as long as the chart does
+	}
+	if values.HostsGarden, err = r.HostsGarden(ctx); err != nil {
+		return nil, err
+	}
+	rendered, err := values.Chart(object, config)
+	if err != nil {
+		return nil, &specError{err}
+	}
+	version, err := r.SeedVersion.ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("read version of the seed: %w", err)
+	}
+	objects, err := release.Objects(archive, *version, rendered)
+	if err != nil {
+		return nil, &specError{err}
+	}
+	id, err := identify(object, archive)
+	if err != nil {
+		return nil, err
+	}
+	return &desired{id: id, objects: objects, lease: leaseOf(config), url: chart.URL(repository)}, nil
+}
+
+// identify returns what identifies a release: the chart, and what the Gardenlet says.
+func identify(object *seedmanagementv1alpha1.Gardenlet, archive []byte) (string, error) {
+	deployment := object.Spec.Deployment.DeepCopy()
+	var config any
+	if raw := object.Spec.Config; raw != nil && len(raw.Raw) > 0 {
+		if err := json.Unmarshal(raw.Raw, &config); err != nil { // so that the order of fields does not matter
+			return "", fmt.Errorf("spec.config: %w", err)
+		}
+	}
+	data, err := json.Marshal([]any{deployment, config, release.Checksum(archive)})
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8]), nil
+}
+
+// leaseOf returns the name of the Lease of the leader election of a configuration.
+func leaseOf(config release.Configuration) string {
+	if elects, found, err := unstructured.NestedBool(config, "leaderElection", "leaderElect"); err == nil && found && !elects {
+		return ""
+	}
+	if name, found, err := unstructured.NestedString(config, "leaderElection", "resourceName"); err == nil && found && name != "" {
+		return name
+	}
+	return gardenlet.LeaseName
+}

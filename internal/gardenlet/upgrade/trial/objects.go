@@ -1,0 +1,120 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"gardener.cloud/gardener/internal/component/gardenlet/release"
+	"gardener.cloud/gardener/internal/kube"
+)
+
+// Previous is an object before an upgrade.
+type Previous struct {
+	// Object is the object, without what only the API server sets.
+	Object *unstructured.Unstructured `json:"object"`
+	// Missing says that it did not exist. Object then only identifies it.
+	Missing bool `json:"missing,omitempty"`
+}
+
+// revision is the annotation with the number of a rollout, which its controller sets.
+const revision = "deployment.kubernetes.io/revision"
+
+// Snapshot reads objects as they are now.
+func Snapshot(ctx context.Context, reader client.Reader, scheme *runtime.Scheme, objects []client.Object) ([]Previous, error) {
+	previous := make([]Previous, 0, len(objects))
+	for _, object := range objects {
+		live, err := read(ctx, reader, scheme, object)
+		if err != nil {
+			return nil, err
+		}
+		before := &unstructured.Unstructured{Object: map[string]any{}}
+		gvk, err := apiutil.GVKForObject(object, scheme)
+		if err != nil {
+			return nil, err
+		}
+		if live != nil {
+			before.Object = runtime.DeepCopyJSON(live.Object)
+			unstructured.RemoveNestedField(before.Object, "status")
+			unstructured.RemoveNestedField(before.Object, "metadata")
+			before.SetLabels(live.GetLabels())
+			annotations := live.GetAnnotations()
+			delete(annotations, revision)
+			before.SetAnnotations(annotations)
+		}
+		before.SetGroupVersionKind(gvk)
+		before.SetNamespace(object.GetNamespace())
+		before.SetName(object.GetName())
+		previous = append(previous, Previous{Object: before, Missing: live == nil})
+	}
+	return previous, nil
+}
+
+// Differ says whether applying objects would change one of them.
+func Differ(ctx context.Context, c client.Client, reader client.Reader, objects []client.Object) (bool, error) {
+	for _, object := range objects {
+		live, err := read(ctx, reader, c.Scheme(), object)
+		if err != nil || live == nil {
+			return live == nil && err == nil, err
+		}
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			return false, err
+		}
+		applied := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(content)}
+		applied.SetGroupVersionKind(live.GroupVersionKind())
+		unstructured.RemoveNestedField(applied.Object, "metadata", "creationTimestamp")
+		unstructured.RemoveNestedField(applied.Object, "status")
+		err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(release.FieldOwner), client.ForceOwnership, client.DryRunAll)
+		if err != nil {
+			return false, fmt.Errorf("try to apply %s %q: %w", live.GetKind(), client.ObjectKeyFromObject(object), err)
+		}
+		for _, u := range []*unstructured.Unstructured{live, applied} {
+			u.SetManagedFields(nil)
+			u.SetResourceVersion("")
+			unstructured.RemoveNestedField(u.Object, "status") // a controller may have written it in between
+		}
+		if !apiequality.Semantic.DeepEqual(live.Object, applied.Object) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Restore makes objects what they were. One that cannot be restored does not keep others from it.
+func Restore(ctx context.Context, c client.Client, previous []Previous) error {
+	var errs []error
+	for _, p := range previous {
+		if !p.Missing {
+			errs = append(errs, kube.Apply(ctx, c, release.FieldOwner, p.Object))
+			continue
+		}
+		if err := c.Delete(ctx, p.Object.DeepCopy()); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("delete %s %q, which the upgrade has created: %w", p.Object.GetKind(), client.ObjectKeyFromObject(p.Object), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// read returns an object as it is now, or nil if it does not exist.
+func read(ctx context.Context, reader client.Reader, scheme *runtime.Scheme, object client.Object) (*unstructured.Unstructured, error) {
+	gvk, err := apiutil.GVKForObject(object, scheme)
+	if err != nil {
+		return nil, err
+	}
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(gvk)
+	if err := reader.Get(ctx, client.ObjectKeyFromObject(object), live); apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // documented
+	} else if err != nil {
+		return nil, fmt.Errorf("read %s %q: %w", gvk.Kind, client.ObjectKeyFromObject(object), err)
+	}
+	return live, nil
+}
