@@ -21,6 +21,7 @@ import (
 	"gardener.cloud/gardener/charts"
 	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/chart"
+	"gardener.cloud/gardener/internal/distribution"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/shoot/access"
 )
@@ -179,7 +180,7 @@ func (u *upRun) gardenerImage(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	image, err := u.builds.Wrap(filepath.Join(u.Dir, "images", "gardener"), u.artifacts.products["base"], entry.Repository, u.gardener)
+	image, err := u.builds.Wrap(filepath.Join(u.Dir, "images", "gardener"), u.artifacts.products["base"], entry.Repository, u.gardener, distribution.GardenerLinks...)
 	if err != nil {
 		return "", err
 	}
