@@ -14,6 +14,7 @@ import (
 	"gardener.cloud/gardener/internal/component/kubecontrollermanager"
 	"gardener.cloud/gardener/internal/component/kubeproxy"
 	"gardener.cloud/gardener/internal/component/kubescheduler"
+	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 	"gardener.cloud/gardener/internal/component/nodelocaldns"
 	"gardener.cloud/gardener/internal/shoot/access"
 	"gardener.cloud/gardener/internal/shoot/issuer"
@@ -152,6 +153,7 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 	s.apiserver.IfPresent = append(s.apiserver.IfPresent, afterNetworks...)
 	if workers {
 		s.controlPlane.KubeScheduler = early.KubeScheduler
+		s.controlPlane.Accesses = append(s.controlPlane.Accesses, machinecontrollermanager.Name)
 		s.infrastructure = infrastructure.Inputs{
 			Run: run, Shoot: shoot, Credentials: set, Result: source.Infrastructure, Hibernated: k == kindHibernated,
 			WriteCluster: func(ctx context.Context, shoot *corev1beta1.Shoot) error { return r.writeCluster(ctx, o, shoot) },
@@ -162,7 +164,7 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 			OperatingSystemConfigs: early.OperatingSystemConfigs, Worker: source.Worker, TunnelServer: source.TunnelServer,
 			TunnelAgent: source.TunnelAgent, APIServerProxy: source.APIServerProxy, CoreDNS: source.CoreDNS, MetricsServer: source.MetricsServer,
 			Replicas: o.Replicas(), ReplacesCAs: o.ReplacesCAs(),
-			Hibernates: k == kindHibernating,
+			Hibernates: k == kindHibernating, Deletes: k == kindDeletion, MachineControllerManager: source.MachineControllerManager,
 		}
 		if kubeproxy.Enabled(shoot) {
 			s.nodes.KubeProxy = early.KubeProxy
@@ -248,6 +250,7 @@ func (s stages) hibernationInputs() hibernation.Inputs {
 	}
 	if s.workers {
 		in.KubeScheduler, in.TunnelServer = controlplane.DeployKubeScheduler(s.controlPlane, 0), nodes.DeployTunnelServer(s.nodes, 0)
+		in.MachineControllerManager = nodes.StopMachineControllerManager(s.nodes)
 	}
 	return in
 }
