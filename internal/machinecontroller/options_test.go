@@ -30,7 +30,8 @@ func TestOptions(t *testing.T) {
 			"--kube-api-burst=200", "--v=3",
 		}, nil},
 		"generic: mistakes": {
-			NewOptions(), []string{"--concurrent-syncs=0", "--log-level=loud", "--safety-up=-1", "--leader-elect-renew-deadline=1h"},
+			NewOptions(),
+			[]string{"--concurrent-syncs=0", "--log-level=loud", "--safety-up=-1", "--leader-elect-renew-deadline=1h"},
 			[]string{
 				"--concurrent-syncs must be above zero", "--leader-elect-renew-deadline must be below --leader-elect-lease-duration",
 				"--log-level must be one of info, debug, error", "--namespace must be set to the namespace of the Machines", "--safety-up must not be below zero",
@@ -44,7 +45,8 @@ func TestOptions(t *testing.T) {
 			"--v=3", "--node-conditions=A,B",
 		}, nil},
 		"provider: mistakes": {
-			NewProviderOptions(), []string{"--namespace=n", "--machine-health-timeout=0s", "--machine-max-evict-retries=-1", "--machine-max-parallel-replacements=0"},
+			NewProviderOptions(),
+			[]string{"--namespace=n", "--machine-health-timeout=0s", "--machine-max-evict-retries=-1", "--machine-max-parallel-replacements=0"},
 			[]string{
 				"--machine-health-timeout must be above zero", "--machine-max-evict-retries must not be below zero",
 				"--machine-max-parallel-replacements must be above zero",
