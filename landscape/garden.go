@@ -266,7 +266,7 @@ func (u *upRun) gardenerImage(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	image, err := u.builds.Wrap(filepath.Join(u.Dir, "images", "gardener"), u.artifacts.products["base"], entry.Repository, u.gardener)
+	image, err := u.builds.Wrap(filepath.Join(u.Dir, "images", "gardener"), u.artifacts.products["base"], entry.Repository, u.gardener, distribution.GardenerLinks...)
 	if err != nil {
 		return "", err
 	}

@@ -91,7 +91,7 @@ func (d *Distribution) Push(ctx context.Context, p Push, refs ...string) (pushed
 	if err != nil {
 		return nil, nil, err
 	}
-	gardener, err := d.Wrap(filepath.Join(d.cache, ".push", gardenerImage), base, entry.Repository, p.Executable)
+	gardener, err := d.Wrap(filepath.Join(d.cache, ".push", gardenerImage), base, entry.Repository, p.Executable, GardenerLinks...)
 	if err != nil {
 		return nil, nil, err
 	}

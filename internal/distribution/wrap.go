@@ -15,11 +15,16 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
+// GardenerLinks are links in the image with all processes of Gardener. The original's image of this process has its binary there, so that one Deployment fits
+// both.
+var GardenerLinks = []string{"machine-controller-manager"}
+
 // Wrap creates an image of an executable that was built elsewhere: on the layers of an artifact, with the executable in /usr/local/bin
-// and as the entry point. It runs as an ordinary user. The tag of the reference is a hash of the content. The layouts are below dir; that
+// and as the entry point. It runs as an ordinary user. Links are names in the working directory, for executables that act on the name they are called
+// by. The tag of the reference is a hash of the content. The layouts are below dir; that
 // of an unchanged executable is reused, and those of earlier ones are removed.
-func (d *Distribution) Wrap(dir string, base *Artifact, repository, executable string) (Image, error) {
-	sum, err := checksum(executable, base.Key, repository)
+func (d *Distribution) Wrap(dir string, base *Artifact, repository, executable string, links ...string) (Image, error) {
+	sum, err := checksum(executable, append([]string{base.Key, repository}, links...)...)
 	if err != nil {
 		return Image{}, err
 	}
@@ -59,7 +64,11 @@ func (d *Distribution) Wrap(dir string, base *Artifact, repository, executable s
 	if err != nil {
 		return Image{}, err
 	}
-	own, err := writeLayer(layoutDir, []entry{file})
+	entries := []entry{file}
+	for _, link := range links {
+		entries = append(entries, linkEntry("/"+link, target))
+	}
+	own, err := writeLayer(layoutDir, entries)
 	if err != nil {
 		return Image{}, err
 	}

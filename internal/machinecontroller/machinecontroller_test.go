@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/testr"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -170,7 +171,7 @@ func TestMachineControllerManager(t *testing.T) {
 	}
 	for name, test := range map[string]func(*testing.T, *scenario){
 		"life": testLife, "unhealthy": testUnhealthy, "lost": testLost, "rolling": testRolling, "priority": testPriority, "budget": testBudget,
-		"restart": testRestart, "failure": testFailure, "in-place": testInPlace, "orphans": testOrphans,
+		"restart": testRestart, "apart": testApart, "failure": testFailure, "in-place": testInPlace, "orphans": testOrphans,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scenario{site: site, infrastructure: &infrastructure{machines: map[string]driver.Request{}}, namespace: "shoot-" + name}
@@ -223,27 +224,53 @@ func (c *site) kubeconfigAs(t *testing.T, namespace string) string {
 	return file
 }
 
-// start runs the process until the returned function is called.
-func (s *scenario) start(t *testing.T, change func(*Options)) (stop func()) {
+// start runs both processes until the returned function is called.
+func (s *scenario) start(t *testing.T) (stop func()) {
 	t.Helper()
-	free := ports.Free(t, 2)
+	generic, ofProvider := s.startGeneric(t), s.startProvider(t)
+	return func() {
+		ofProvider()
+		generic()
+	}
+}
+
+// startGeneric runs the generic process until the returned function is called.
+func (s *scenario) startGeneric(t *testing.T) (stop func()) {
+	t.Helper()
 	o := NewOptions()
-	o.ControlKubeconfig, o.TargetKubeconfig = s.kubeconfigAs(t, s.namespace), s.kubeconfigAs(t, metav1.NamespaceSystem)
-	o.Namespace, o.BindAddress = s.namespace, "127.0.0.1"
-	o.Port, o.HealthPort, o.ConcurrentSyncs = free[0], free[1], 5
-	if change != nil {
+	s.configure(t, &o.Common)
+	return launch(t, component(), o)
+}
+
+// startProvider runs the process of the provider until the returned function is called.
+func (s *scenario) startProvider(t *testing.T, changes ...func(*ProviderOptions)) (stop func()) {
+	t.Helper()
+	o := NewProviderOptions()
+	s.configure(t, &o.Common)
+	for _, change := range changes {
 		change(o)
 	}
-	c := component(func(*process.Process, *Options) driver.Driver {
+	return launch(t, provider{name: "machine-controller-manager-provider-fake", driver: "fake", new: func(*process.Process) driver.Driver {
 		if s.changes != nil {
 			return notifying{s.infrastructure, s.changes}
 		}
 		return s.infrastructure
-	})
+	}}.component(), o)
+}
+
+func (s *scenario) configure(t *testing.T, o *Common) {
+	t.Helper()
+	o.ControlKubeconfig, o.TargetKubeconfig = s.kubeconfigAs(t, s.namespace), s.kubeconfigAs(t, metav1.NamespaceSystem)
+	o.Namespace, o.BindAddress = s.namespace, "127.0.0.1"
+	o.Port, o.ConcurrentSyncs = ports.Free(t, 1)[0], 5
+}
+
+func launch[T any](t *testing.T, c process.Component[T], o *T) (stop func()) {
+	t.Helper()
 	own := c.Options
-	c.Options = func(o *Options, m *manager.Options) {
+	c.Options = func(o *T, m *manager.Options) {
 		own(o, m)
-		m.Controller.SkipNameValidation = new(true) // each scenario has a process of its own
+		m.Controller.SkipNameValidation = new(true) // each scenario has processes of its own
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -387,7 +414,7 @@ func (s *scenario) gone(t *testing.T) {
 
 func testLife(t *testing.T, s *scenario) {
 	step := env.Story(t)
-	s.start(t, nil)
+	s.start(t)
 	step("a machine is created")
 	deployment := s.deploy(t, 1)
 	machine := s.machines(t, func(found []*machinev1alpha1.Machine) error {
@@ -484,7 +511,8 @@ func testLife(t *testing.T, s *scenario) {
 
 func testUnhealthy(t *testing.T, s *scenario) {
 	s.joins = s.join(t)
-	s.start(t, func(o *Options) { o.HealthTimeout = 500 * time.Millisecond })
+	s.startGeneric(t)
+	s.startProvider(t, func(o *ProviderOptions) { o.HealthTimeout = 500 * time.Millisecond })
 	s.deploy(t, 2)
 	before := s.running(t, 2)
 	s.ready(t, before[0].Name, corev1.ConditionUnknown)
@@ -514,7 +542,7 @@ func testUnhealthy(t *testing.T, s *scenario) {
 // testLost loses a machine whose Node stays Ready.
 func testLost(t *testing.T, s *scenario) {
 	s.joins, s.changes = s.join(t), make(chan event.GenericEvent)
-	s.start(t, nil)
+	s.start(t)
 	s.deploy(t, 1)
 	before := s.running(t, 1)[0]
 	if err := s.DeleteMachine(t.Context(), driver.Request{Machine: before}); err != nil {
@@ -534,7 +562,7 @@ func testLost(t *testing.T, s *scenario) {
 
 func testRolling(t *testing.T, s *scenario) {
 	s.joins = s.join(t)
-	s.start(t, nil)
+	s.start(t)
 	deployment := s.deploy(t, 3)
 	before := s.running(t, 3)
 	s.edit(t, deployment, func(d *machinev1alpha1.MachineDeployment) { d.Spec.Template.Spec.Class.Name = "new" })
@@ -591,7 +619,7 @@ func testRolling(t *testing.T, s *scenario) {
 
 func testPriority(t *testing.T, s *scenario) {
 	s.joins = s.join(t)
-	s.start(t, nil)
+	s.start(t)
 	deployment := s.deploy(t, 3)
 	machines := s.running(t, 3)
 	marked := machines[1]
@@ -610,7 +638,7 @@ func testPriority(t *testing.T, s *scenario) {
 
 func testBudget(t *testing.T, s *scenario) {
 	s.joins = s.join(t)
-	s.start(t, nil)
+	s.start(t)
 	deployment := s.deploy(t, 1)
 	machine := s.running(t, 1)[0]
 	labels := map[string]string{"app": "db"}
@@ -692,14 +720,14 @@ func testRestart(t *testing.T, s *scenario) {
 	}
 	var made, deleted chan struct{}
 	made, s.afterCreation = dying()
-	stop := s.start(t, nil)
+	stop := s.start(t)
 	deployment := s.deploy(t, 1)
 	after(stop, made)
 	s.afterCreation = nil
 	name := s.names()[0]
 	s.join(t)(name)
 	deleted, s.afterDeletion = dying()
-	stop = s.start(t, nil)
+	stop = s.start(t)
 	if machine := s.running(t, 1)[0]; machine.Name != name || machine.Spec.ProviderID != id(name) {
 		t.Errorf("machine is %s, %s", machine.Name, machine.Spec.ProviderID)
 	}
@@ -712,12 +740,88 @@ func testRestart(t *testing.T, s *scenario) {
 	}
 	after(stop, deleted)
 	s.afterDeletion = nil
-	s.start(t, nil)
+	s.start(t)
 	s.gone(t)
 	node := &corev1.Node{}
 	if err := s.Get(t.Context(), client.ObjectKey{Name: name}, node); !apierrors.IsNotFound(err) {
 		t.Errorf("Node: %v", err)
 	}
+}
+
+// testApart runs either process without the other: each does its part, and goes on when the other is there again.
+func testApart(t *testing.T, s *scenario) {
+	step := env.Story(t)
+	s.joins = s.join(t)
+	step("the generic process creates Machines, which only the other one works on")
+	stopGeneric := s.startGeneric(t)
+	deployment := s.deploy(t, 2)
+	s.machines(t, func(found []*machinev1alpha1.Machine) error {
+		if len(found) != 2 {
+			return fmt.Errorf("%d machines", len(found))
+		}
+		return nil
+	})
+	for _, machine := range s.machines(t, func([]*machinev1alpha1.Machine) error { return nil }) {
+		if machine.Status.CurrentStatus.Phase != "" {
+			t.Errorf("machine %s has phase %s", machine.Name, machine.Status.CurrentStatus.Phase)
+		}
+	}
+	step("the process of the provider creates them at the infrastructure")
+	stopProvider := s.startProvider(t)
+	before := s.running(t, 2)
+	step("without the generic process, a lost machine fails and is not replaced")
+	stopGeneric()
+	if err := s.DeleteMachine(t.Context(), driver.Request{Machine: before[0]}); err != nil {
+		t.Fatal(err)
+	}
+	s.ready(t, before[0].Name, corev1.ConditionFalse)
+	s.machines(t, func(found []*machinev1alpha1.Machine) error {
+		for _, machine := range found {
+			if machine.Name == before[0].Name && machine.Status.CurrentStatus.Phase == machinev1alpha1.MachineFailed {
+				return nil
+			}
+		}
+		return fmt.Errorf("machine %s has not failed yet", before[0].Name)
+	})
+	step("the generic process replaces it")
+	stopGeneric = s.startGeneric(t)
+	s.machines(t, func(found []*machinev1alpha1.Machine) error {
+		if slices.ContainsFunc(found, func(m *machinev1alpha1.Machine) bool { return m.Name == before[0].Name }) {
+			return fmt.Errorf("machine %s is left", before[0].Name)
+		}
+		return allRunning(found, 2)
+	})
+	step("a deletion begins without the process of the provider, and ends with it")
+	stopProvider()
+	if err := s.Delete(t.Context(), deployment); err != nil {
+		t.Fatal(err)
+	}
+	s.machines(t, func(found []*machinev1alpha1.Machine) error {
+		for _, machine := range found {
+			if machine.DeletionTimestamp == nil {
+				return fmt.Errorf("machine %s is not being deleted", machine.Name)
+			}
+		}
+		return nil
+	})
+	if left := s.names(); len(left) != 2 {
+		t.Errorf("the infrastructure has %v", left)
+	}
+	s.startProvider(t)
+	s.gone(t)
+	leases := &coordinationv1.LeaseList{}
+	if err := s.List(t.Context(), leases, client.InNamespace(s.namespace)); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, lease := range leases.Items {
+		names = append(names, lease.Name)
+	}
+	slices.Sort(names)
+	if want := []string{"machine-controller", "machine-controller-manager"}; !slices.Equal(names, want) {
+		t.Errorf("Leases are %v, want %v", names, want)
+	}
+	stopGeneric()
 }
 
 // testFailure has an infrastructure without capacity, and a machine that is deleted although it cannot be drained.
@@ -733,7 +837,7 @@ func testFailure(t *testing.T, s *scenario) {
 		}
 		return nil
 	}
-	s.start(t, nil)
+	s.start(t)
 	s.deploy(t, 1)
 	machine := s.machines(t, func(found []*machinev1alpha1.Machine) error {
 		if len(found) != 1 {
@@ -783,7 +887,7 @@ func testFailure(t *testing.T, s *scenario) {
 // testInPlace has a deployment whose machines must not be replaced.
 func testInPlace(t *testing.T, s *scenario) {
 	s.joins = s.join(t)
-	s.start(t, nil)
+	s.start(t)
 	deployment := s.deploy(t, 1)
 	before := s.running(t, 1)[0]
 	s.edit(t, deployment, func(d *machinev1alpha1.MachineDeployment) {
@@ -818,7 +922,7 @@ func testOrphans(t *testing.T, s *scenario) {
 		return nil
 	}
 	s.infrastructure.machines[id("orphan")] = driver.Request{Machine: &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "orphan"}}}
-	s.start(t, nil)
+	s.start(t)
 	select {
 	case <-deleted:
 	case <-time.After(time.Minute):

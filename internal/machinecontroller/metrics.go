@@ -30,11 +30,17 @@ func phaseValue(phase machinev1alpha1.MachinePhase) float64 {
 	return float64(i - slices.Index(phases, machinev1alpha1.MachinePending))
 }
 
-// collector collects metrics from the objects in the cache, so that a series is removed with its object.
-type collector struct {
+// machineCollector collects metrics of Machines from the cache, so that a series is removed with its object.
+type machineCollector struct {
 	controlCache client.Reader
 	namespace    string
 	frozen       func() bool
+}
+
+// setCollector collects those of MachineSets and MachineDeployments.
+type setCollector struct {
+	controlCache client.Reader
+	namespace    string
 }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -60,52 +66,73 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (c *collector) Describe(descs chan<- *prometheus.Desc) {
+func (c *machineCollector) Describe(descs chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{machineItems, machineInfo, machinePhase, machineCreated, frozenDesc, scrapeFailures} {
+		descs <- d
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *setCollector) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		machineItems, machineInfo, machinePhase, machineCreated, setItems, setReplicas, setReady, setFailed,
-		deploymentItems, deploymentReplicas, deploymentReady, deploymentUpdated, deploymentFailed, frozenDesc, scrapeFailures,
+		setItems, setReplicas, setReady, setFailed, deploymentItems, deploymentReplicas, deploymentReady, deploymentUpdated, deploymentFailed, scrapeFailures,
 	} {
 		descs <- d
 	}
 }
 
-// Collect implements prometheus.Collector.
-func (c *collector) Collect(out chan<- prometheus.Metric) {
+// gauges writes the values of a scrape.
+type gauges chan<- prometheus.Metric
+
+func (out gauges) set(d *prometheus.Desc, value float64, labels ...string) {
+	out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+}
+
+// read lists objects of a namespace, and says whether that has failed.
+func (out gauges) read(controlCache client.Reader, namespace string, lists ...client.ObjectList) {
 	ctx, cancel := context.WithTimeout(context.Background(), readWithin)
 	defer cancel()
-	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
-	}
-	machines, sets, deployments := &machinev1alpha1.MachineList{}, &machinev1alpha1.MachineSetList{}, &machinev1alpha1.MachineDeploymentList{}
 	failed := 0.0
-	for _, list := range []client.ObjectList{machines, sets, deployments} {
-		if err := c.controlCache.List(ctx, list, client.InNamespace(c.namespace)); err != nil {
+	for _, list := range lists {
+		if err := controlCache.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			failed = 1
 		}
 	}
-	gauge(scrapeFailures, failed)
-	gauge(frozenDesc, map[bool]float64{true: 1}[c.frozen()])
-	gauge(machineItems, float64(len(machines.Items)))
+	out.set(scrapeFailures, failed)
+}
+
+// Collect implements prometheus.Collector.
+func (c *machineCollector) Collect(metrics chan<- prometheus.Metric) {
+	out, machines := gauges(metrics), &machinev1alpha1.MachineList{}
+	out.read(c.controlCache, c.namespace, machines)
+	out.set(frozenDesc, map[bool]float64{true: 1}[c.frozen()])
+	out.set(machineItems, float64(len(machines.Items)))
 	for i := range machines.Items {
 		m := &machines.Items[i]
-		gauge(machineInfo, 1, m.Name, m.Namespace, m.CreationTimestamp.UTC().Format(time.RFC3339), m.Spec.ProviderID, m.Spec.Class.Name, m.Labels[machinev1alpha1.NodeLabelKey])
-		gauge(machinePhase, phaseValue(m.Status.CurrentStatus.Phase), m.Name, m.Namespace)
-		gauge(machineCreated, float64(m.CreationTimestamp.Unix()), m.Name, m.Namespace)
+		out.set(machineInfo, 1, m.Name, m.Namespace, m.CreationTimestamp.UTC().Format(time.RFC3339), m.Spec.ProviderID, m.Spec.Class.Name, m.Labels[machinev1alpha1.NodeLabelKey])
+		out.set(machinePhase, phaseValue(m.Status.CurrentStatus.Phase), m.Name, m.Namespace)
+		out.set(machineCreated, float64(m.CreationTimestamp.Unix()), m.Name, m.Namespace)
 	}
-	gauge(setItems, float64(len(sets.Items)))
+}
+
+// Collect implements prometheus.Collector.
+func (c *setCollector) Collect(metrics chan<- prometheus.Metric) {
+	out, sets, deployments := gauges(metrics), &machinev1alpha1.MachineSetList{}, &machinev1alpha1.MachineDeploymentList{}
+	out.read(c.controlCache, c.namespace, sets, deployments)
+	out.set(setItems, float64(len(sets.Items)))
 	for i := range sets.Items {
 		s := &sets.Items[i]
-		gauge(setReplicas, float64(s.Spec.Replicas), s.Name, s.Namespace)
-		gauge(setReady, float64(s.Status.ReadyReplicas), s.Name, s.Namespace)
-		gauge(setFailed, float64(len(s.Status.FailedMachines)), s.Name, s.Namespace)
+		out.set(setReplicas, float64(s.Spec.Replicas), s.Name, s.Namespace)
+		out.set(setReady, float64(s.Status.ReadyReplicas), s.Name, s.Namespace)
+		out.set(setFailed, float64(len(s.Status.FailedMachines)), s.Name, s.Namespace)
 	}
-	gauge(deploymentItems, float64(len(deployments.Items)))
+	out.set(deploymentItems, float64(len(deployments.Items)))
 	for i := range deployments.Items {
 		d := &deployments.Items[i]
-		gauge(deploymentReplicas, float64(d.Spec.Replicas), d.Name, d.Namespace)
-		gauge(deploymentReady, float64(d.Status.ReadyReplicas), d.Name, d.Namespace)
-		gauge(deploymentUpdated, float64(d.Status.UpdatedReplicas), d.Name, d.Namespace)
-		gauge(deploymentFailed, float64(len(d.Status.FailedMachines)), d.Name, d.Namespace)
+		out.set(deploymentReplicas, float64(d.Spec.Replicas), d.Name, d.Namespace)
+		out.set(deploymentReady, float64(d.Status.ReadyReplicas), d.Name, d.Namespace)
+		out.set(deploymentUpdated, float64(d.Status.UpdatedReplicas), d.Name, d.Namespace)
+		out.set(deploymentFailed, float64(len(d.Status.FailedMachines)), d.Name, d.Namespace)
 	}
 }
 

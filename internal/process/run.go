@@ -119,7 +119,7 @@ func (c Component[T]) managerOptions(ctx context.Context, config *T, settings Se
 		Logger:                 log,
 		BaseContext:            func() context.Context { return logr.NewContext(context.WithoutCancel(ctx), log) },
 		Metrics:                metricsserver.Options{BindAddress: "0"}, // served with the component's own, see addMetricsServer
-		HealthProbeBindAddress: settings.Health.address(),
+		HealthProbeBindAddress: settings.healthAddress(),
 		MapperProvider:         Mapper(ctx, c.Kinds...),
 	}
 	// No controller reads managed fields, and they are a third of the memory of an object.
@@ -154,13 +154,18 @@ func informersSynced(informers cache.Informers) healthz.Checker {
 	}
 }
 
-// addMetricsServer serves the metrics of controller-runtime and those of the component, and profiles if they are enabled. Every
-// replica has it, leader or not.
+// addMetricsServer serves the metrics of controller-runtime and those of the component, and profiles if they are enabled. Probes at the same
+// address are served, too. Every replica has it, leader or not.
 func addMetricsServer(mgr manager.Manager, settings Settings, own prometheus.Gatherer) error {
 	if settings.Metrics == nil {
 		return nil
 	}
 	mux := http.NewServeMux()
+	if settings.probesWithMetrics() {
+		for path, check := range map[string]healthz.Checker{"/healthz": healthz.Ping, "/readyz": informersSynced(mgr.GetCache())} {
+			mux.Handle(path, healthz.CheckHandler{Checker: check})
+		}
+	}
 	mux.Handle("/metrics", promhttp.HandlerFor(prometheus.Gatherers{crmetrics.Registry, own}, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.HTTPErrorOnError,
 	}))

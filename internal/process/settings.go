@@ -30,7 +30,7 @@ type Settings struct {
 	LogLevel string
 	// LogFormat is json or text.
 	LogFormat string
-	// Health is the server of /healthz and /readyz. Nil means none.
+	// Health is the server of /healthz and /readyz. Nil means none. It may have the address of Metrics.
 	Health *Server
 	// Metrics is the server of /metrics, and of /debug/pprof if profiling is enabled. Nil means none.
 	Metrics *Server
@@ -54,6 +54,19 @@ func (s *Server) address() string {
 		return "0"
 	}
 	return net.JoinHostPort(s.BindAddress, strconv.Itoa(s.Port))
+}
+
+// probesWithMetrics says whether probes and metrics have the same address.
+func (s Settings) probesWithMetrics() bool {
+	return s.Health != nil && s.Metrics != nil && *s.Health == *s.Metrics
+}
+
+// healthAddress is the address of a server for the probes alone.
+func (s Settings) healthAddress() string {
+	if s.probesWithMetrics() {
+		return (*Server)(nil).address()
+	}
+	return s.Health.address()
 }
 
 // profiling and contentionProfiling say which profiles are enabled.

@@ -29,7 +29,7 @@ const settle = 10 * time.Minute
 
 // everything that may be killed. The garden's own etcd and API server are those of the runtime cluster, static pods of its machine.
 const everything = "kube-apiserver,etcd,etcd-backup-restore,kube-controller-manager,kube-scheduler,gardener-apiserver,gardener-controller-manager," +
-	"gardener-scheduler,gardener-admission-controller,gardenlet,gardener-resource-manager,etcd-druid,provider-local,machine-controller-manager,vpn-seed-server,vpn-shoot," +
+	"gardener-scheduler,gardener-admission-controller,gardenlet,gardener-resource-manager,etcd-druid,provider-local,machine-controller-manager,machine-controller-manager-provider-local,vpn-seed-server,vpn-shoot," +
 	"gardener-node-agent,haproxy,containerd,kubelet"
 
 type users struct {

@@ -10,6 +10,9 @@ logLevel: {{ .Values.logLevel }}
 server:
   healthProbes: {port: 8081}
   metrics: {port: 8080}
+{{- if not (include "garden" .) }}
+  webhooks: {port: 8443, service: {{ .Release.Name }}-webhook}
+{{- end }}
 dns:
   port: 8053
   zones: {{ toJson .Values.dns.zones }}

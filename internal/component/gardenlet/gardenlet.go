@@ -14,6 +14,7 @@ import (
 	"gardener.cloud/gardener/internal/component/gardenerprocess"
 	"gardener.cloud/gardener/internal/component/gateway"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
+	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 	"gardener.cloud/gardener/internal/component/priorityclass"
 	"gardener.cloud/gardener/internal/component/resourcemanager"
 	"gardener.cloud/gardener/internal/component/verticalpodautoscaler"
@@ -172,6 +173,11 @@ func rules() []rbacv1.PolicyRule {
 		{
 			APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterrolebindings", "clusterroles"}, Verbs: []string{"get"},
 			ResourceNames: []string{role, GuardRole},
+		},
+		// So does the Role of this component: the drivers of all infrastructures run with it.
+		{
+			APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"bind", "escalate"},
+			ResourceNames: []string{machinecontrollermanager.Name},
 		},
 		// What it grants to the gardener-resource-manager in the namespace of a control plane.
 		workload.Rule("resources.gardener.cloud", "managedresources/finalizers", "update"),

@@ -1,5 +1,6 @@
-// Package machinecontrollermanager deploys the machine-controller-manager of a shoot, which reconciles Machines in the seed and drains Nodes in
-// the shoot. A workerless cluster has none.
+// Package machinecontrollermanager deploys the machine-controller-manager of a shoot, which replaces Machines in the seed when the template of their
+// MachineDeployment changes. The webhook of the extension for the infrastructure adds a container to its pods, which creates and deletes the machines,
+// and drains Nodes in the shoot. A workerless cluster has none.
 package machinecontrollermanager
 
 import (
@@ -16,7 +17,6 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
-	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
 	"gardener.cloud/gardener/internal/component/shootaccess"
 	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/pkg/references"
@@ -28,8 +28,20 @@ const (
 	// ManagedResourceName is the name of the ManagedResource with TargetObjects.
 	ManagedResourceName = "shoot-core-machine-controller-manager"
 
-	metricsPort int32 = 10258
-	healthPort  int   = 10259
+	// MetricsPort is where the container serves metrics and probes.
+	MetricsPort int32 = 10258
+	// ProviderPort is where the container of the provider does so. It has a name of ProviderPortName.
+	ProviderPort     int32 = 10259
+	ProviderPortName       = "providermetrics"
+	metricsPortName        = "metrics"
+
+	// Command is where both our image and that of the original have the binary: in the working directory.
+	Command = "./" + Name
+	// gracePeriod is how long a pod has to end, in seconds. Its Leases are free then, and nothing else has to be done.
+	gracePeriod = 5
+
+	// machineVerbs are all verbs that processes of either origin use.
+	machineVerbs = "create delete deletecollection get list patch update watch"
 
 	targetRole = "gardener.cloud:target:machine-controller-manager"
 )
@@ -42,12 +54,8 @@ type Values struct {
 	Image string
 	// Replicas is the number of pods. One of them leads. It is 0 while machines must not change, such as before a migration.
 	Replicas int32
-	// Provider is the infrastructure: local.
-	Provider string
 	// GenericKubeconfig is the name of the Secret with the generic token kubeconfig.
 	GenericKubeconfig string
-	// Flags are additional flags, such as "--machine-drain-timeout=1h".
-	Flags []string
 }
 
 // Labels select the pods.
@@ -57,7 +65,7 @@ func Labels() map[string]string {
 
 // Objects renders the objects in the seed, with the request for the token of the shoot. TargetObjects renders those in the shoot.
 func Objects(v Values) ([]client.Object, error) {
-	live := workload.HTTPProbe("/healthz", healthPort, corev1.URISchemeHTTP)
+	live := workload.HTTPProbe("/healthz", int(MetricsPort), corev1.URISchemeHTTP)
 	live.TimeoutSeconds = 15
 	labels := workload.Merge(Labels(), map[string]string{constants.GardenRole: constants.GardenRoleControlPlane})
 	w := workload.Workload{
@@ -71,12 +79,13 @@ func Objects(v Values) ([]client.Object, error) {
 		Container: corev1.Container{
 			Image: v.Image,
 			// Flags are in the command, where extensions look for them.
-			Command: append([]string{
-				operatingsystemconfig.NodeAgentPathInImage, Name, "--namespace=" + v.Namespace, "--provider=" + v.Provider, "--target-kubeconfig=" + shootaccess.PathKubeconfig,
-				fmt.Sprintf("--port=%d", metricsPort), fmt.Sprintf("--health-port=%d", healthPort),
-			}, v.Flags...),
+			Command: []string{
+				Command, "--control-kubeconfig=inClusterConfig", "--machine-safety-overshooting-period=1m", "--namespace=" + v.Namespace,
+				fmt.Sprintf("--port=%d", MetricsPort), "--safety-up=2", "--safety-down=1", "--target-kubeconfig=" + shootaccess.PathKubeconfig,
+				"--concurrent-syncs=30", "--kube-api-qps=150", "--kube-api-burst=200", "--v=3",
+			},
 			Env:           []corev1.EnvVar{workload.PodName()},
-			Ports:         []corev1.ContainerPort{{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP}},
+			Ports:         []corev1.ContainerPort{{Name: metricsPortName, ContainerPort: MetricsPort, Protocol: corev1.ProtocolTCP}},
 			LivenessProbe: live, Resources: workload.Requests("5m", "30Mi"), VolumeMounts: []corev1.VolumeMount{shootaccess.Mount()},
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		},
@@ -89,24 +98,31 @@ func Objects(v Values) ([]client.Object, error) {
 	if err := references.Inject(deployment, nil); err != nil {
 		return nil, err
 	}
-	service := w.Service("metrics", metricsPort)
-	service.Labels = labels
-	service.Spec.Ports[0].TargetPort = intstr.FromInt32(metricsPort) // a number, as the labels for network policies contain it
-	service.Annotations = workload.Scraped(metricsPort)
+	deployment.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64(gracePeriod))
+	service := w.Service(metricsPortName, MetricsPort)
+	service.Labels, service.Spec.ClusterIP = labels, corev1.ClusterIPNone
+	service.Spec.Ports[0].TargetPort = intstr.FromInt32(MetricsPort) // a number, as the labels for network policies contain it
+	provider := *service.Spec.Ports[0].DeepCopy()
+	provider.Name, provider.Port, provider.TargetPort = ProviderPortName, ProviderPort, intstr.FromInt32(ProviderPort)
+	service.Spec.Ports = append(service.Spec.Ports, provider)
+	service.Annotations = workload.Scraped(MetricsPort, ProviderPort)
 	return []client.Object{
 		shootaccess.Secret(v.Namespace, Name), w.ServiceAccount(),
+		// For both containers, of any implementation. The gardenlet may grant what it has not, under this name.
 		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: Name, Labels: labels}, Rules: []rbacv1.PolicyRule{
-			workload.Rule("machine.sapcloud.io", "machineclasses machinedeployments", "get list patch watch"),
-			workload.Rule("machine.sapcloud.io", "machines machinesets", "create delete get list patch watch"),
-			workload.Rule("machine.sapcloud.io", "machinedeployments/status machines/status machinesets/status", "patch"),
+			workload.Rule("machine.sapcloud.io", "machineclasses machinedeployments machines machinesets", machineVerbs),
+			workload.Rule("machine.sapcloud.io", "machineclasses/status machinedeployments/status machines/status machinesets/status", machineVerbs),
 			// Objects that they own: the admission plugin OwnerReferencesPermissionEnforcement checks it.
 			workload.Rule("machine.sapcloud.io", "machinedeployments/finalizers machinesets/finalizers", "update"),
-			// Machines of the local infrastructure are pods, whose user data are in Secrets. Other infrastructures only need to read the Secrets of MachineClasses.
-			workload.Rule("", "pods", "create delete get list patch watch"),
-			workload.Rule("", "secrets", "create delete get patch"),
-			workload.Rule("", "events", "create patch"),
-			workload.Rule("events.k8s.io", "events", "create patch"),
-			workload.Rule("coordination.k8s.io", "leases", "create get update"),
+			// Those of MachineClasses, with user data and credentials.
+			workload.Rule("", "secrets", "create delete get list patch update watch"),
+			workload.Rule("", "events", "create patch update"),
+			workload.Rule("events.k8s.io", "events", "create patch update"),
+			workload.Rule("coordination.k8s.io", "leases", "create"),
+			{
+				APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "patch", "update", "watch"},
+				ResourceNames: []string{Name, "machine-controller"},
+			},
 		}},
 		w.RoleBinding(v.Namespace, Name, Name),
 		service, deployment,
@@ -124,10 +140,14 @@ func TargetObjects() []client.Object {
 	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: Name}
 	return []client.Object{
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: targetRole}, Rules: []rbacv1.PolicyRule{
-			workload.Rule("", "nodes", "delete get list patch watch"),
-			workload.Rule("", "pods", "delete get list"),
+			workload.Rule("", "nodes nodes/status", machineVerbs),
+			workload.Rule("", "pods", machineVerbs),
 			workload.Rule("", "pods/eviction", "create"),
-			workload.Rule("storage.k8s.io", "volumeattachments", "get list"),
+			workload.Rule("", "endpoints persistentvolumeclaims persistentvolumes replicationcontrollers services", "get list watch"),
+			workload.Rule("apps", "daemonsets deployments replicasets statefulsets", "get list watch"),
+			workload.Rule("batch", "cronjobs jobs", "get list watch"),
+			workload.Rule("policy", "poddisruptionbudgets", "get list watch"),
+			workload.Rule("storage.k8s.io", "volumeattachments", "delete get list watch"),
 		}},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: targetRole},
@@ -135,7 +155,7 @@ func TargetObjects() []client.Object {
 		},
 		// Bootstrap tokens.
 		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: targetRole}, Rules: []rbacv1.PolicyRule{
-			workload.Rule("", "secrets", "create delete get patch"),
+			workload.Rule("", "secrets", "create delete get list patch update watch"),
 		}},
 		&rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: targetRole},

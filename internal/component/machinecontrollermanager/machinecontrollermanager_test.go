@@ -8,8 +8,8 @@ import (
 
 func TestObjects(t *testing.T) {
 	objects, err := Objects(Values{
-		Namespace: "shoot--dev--crazy", Image: "registry.example/gardener:v1", Replicas: 1, Provider: "local",
-		GenericKubeconfig: "generic-token-kubeconfig-1234", Flags: []string{"--machine-drain-timeout=1h"},
+		Namespace: "shoot--dev--crazy", Image: "registry.example/gardener:v1", Replicas: 1,
+		GenericKubeconfig: "generic-token-kubeconfig-1234",
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
@@ -45,17 +46,20 @@ func (infrastructures) Delete(context.Context, *extensionsv1alpha1.Infrastructur
 }
 
 // controlPlanes reconciles ControlPlanes, which need no further components, as there are neither load balancers nor volumes of an
-// infrastructure.
-type controlPlanes struct{}
+// infrastructure. Only the container that the webhook adds to the machine-controller-manager needs permissions.
+type controlPlanes struct{ client client.Client }
 
-// Reconcile only validates.
-func (controlPlanes) Reconcile(_ context.Context, controlPlane *extensionsv1alpha1.ControlPlane, _ *extension.Cluster) error {
-	return noConfig(controlPlane.Spec.ProviderConfig)
+// Reconcile applies the permissions.
+func (a *controlPlanes) Reconcile(ctx context.Context, controlPlane *extensionsv1alpha1.ControlPlane, _ *extension.Cluster) error {
+	if err := noConfig(controlPlane.Spec.ProviderConfig); err != nil {
+		return err
+	}
+	return applyDriverRole(ctx, a.client, controlPlane.Namespace)
 }
 
-// Delete does nothing.
-func (controlPlanes) Delete(context.Context, *extensionsv1alpha1.ControlPlane, *extension.Cluster) error {
-	return nil
+// Delete deletes them: the Worker is gone.
+func (a *controlPlanes) Delete(ctx context.Context, controlPlane *extensionsv1alpha1.ControlPlane, _ *extension.Cluster) error {
+	return deleteDriverRole(ctx, a.client, controlPlane.Namespace)
 }
 
 // noConfig refuses a providerConfig, as this provider has none. An empty object is valid.

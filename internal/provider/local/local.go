@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -65,8 +64,7 @@ func Component() process.Component[providerlocalconfigv1alpha1.ProviderLocalConf
 		},
 		Kinds: []process.AddToScheme{extensionsv1alpha1.AddToScheme, machinev1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme},
 		Options: func(_ *providerlocalconfigv1alpha1.ProviderLocalConfiguration, o *manager.Options) {
-			// Secrets are read by name, from the API server. Only the metadata of those with tokens is cached and watched.
-			o.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.Secret{}: {Label: tokens()}}
+			// Secrets are read by name, from the API server.
 			o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.Namespace{}, &resourcesv1alpha1.ManagedResource{}}}
 		},
 		Wire: Wire,
@@ -96,8 +94,9 @@ func Wire(ctx context.Context, p *process.Process, c *providerlocalconfigv1alpha
 		return err
 	}
 	return errors.Join(
+		addWebhooks(p, c),
 		add(p, classes, &infrastructures{}),
-		add(p, classes, &controlPlanes{}),
+		add(p, classes, &controlPlanes{p.GetClient()}),
 		addNetworks(p, c),
 		add(p, classes, &operatingSystemConfigs{p.GetClient()}),
 		addWorkers(p, c),
@@ -120,7 +119,7 @@ func addNetworks(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLoca
 // addWorkers adds the controller of Workers, which also watches machines.
 func addWorkers(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
 	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.Worker](&workers{
-		client: p.GetClient(), reader: p.GetAPIReader(), clock: clock.RealClock{}, image: c.Images.Gardener, registries: c.Machines.Registries,
+		client: p.GetClient(), reader: p.GetAPIReader(), clock: clock.RealClock{}, registries: c.Machines.Registries,
 	}))
 	o.Watch = watchMachines
 	return extension.Add(p, o)

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -23,15 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
-	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
-	"gardener.cloud/gardener/internal/component/controlplanenamespace"
-	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
-	"gardener.cloud/gardener/internal/component/shootaccess"
-	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/extension"
@@ -40,16 +33,15 @@ import (
 // machinesRecheck is how often machines are checked, besides their events.
 const machinesRecheck = time.Minute
 
-// workers applies the objects that the machine-controller-manager creates machines from, and deploys it.
+// workers applies the objects that the machine-controller-manager creates machines from.
 //
-// It writes MachineClasses, their Secrets and MachineDeployments in the namespace of the Worker, and the machine-controller-manager
-// there. It reads the Secrets with user data.
+// It writes MachineClasses, their Secrets and MachineDeployments in the namespace of the Worker, and the Role of the container in the pods of the
+// machine-controller-manager there. It reads the Secrets with user data.
 type workers struct {
 	client client.Client
 	// reader reads the status of machines from the API server: a cache might still have it from before the changes of this pass.
 	reader     client.Reader
 	clock      clock.PassiveClock
-	image      string
 	registries []localv1alpha1.MachineRegistry
 }
 
@@ -63,29 +55,16 @@ func watchMachines(b *builder.Builder, toObjects handler.MapFunc) {
 	b.Watches(kube.Metadata(machinev1alpha1.SchemeGroupVersion.WithKind("Machine")), handler.EnqueueRequestsFromMapFunc(toObjects), builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
 	}))
-	watchManaged(b, toObjects, machinecontrollermanager.ManagedResourceName)
-	// The machine-controller-manager starts when it has a token.
-	secret := kube.Metadata(corev1.SchemeGroupVersion.WithKind("Secret"))
-	b.Watches(secret, handler.EnqueueRequestsFromMapFunc(toObjects), builder.WithPredicates(predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			renewed := resourcesv1alpha1.ServiceAccountTokenRenewTimestamp
-			return e.ObjectNew.GetName() == shootaccess.SecretName(machinecontrollermanager.Name) &&
-				e.ObjectOld.GetAnnotations()[renewed] == "" && e.ObjectNew.GetAnnotations()[renewed] != ""
-		},
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
-	}))
-}
-
-// tokens selects the Secrets whose metadata is cached.
-func tokens() labels.Selector {
-	return labels.SelectorFromSet(labels.Set{resourcesv1alpha1.ResourceManagerPurpose: resourcesv1alpha1.LabelPurposeTokenRequest})
 }
 
 // Reconcile applies the MachineDeployments, and waits until their machines are ready.
 func (a *workers) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster) error {
 	if cluster == nil || cluster.Shoot == nil || cluster.CloudProfile == nil {
 		return fmt.Errorf("there is no Cluster %q with a shoot and a cloud profile", worker.Namespace)
+	}
+	// A Worker may be reconciled whose ControlPlane an earlier version has reconciled.
+	if err := applyDriverRole(ctx, a.client, worker.Namespace); err != nil {
+		return err
 	}
 	existing, err := a.deployments(ctx, worker.Namespace)
 	if err != nil {
@@ -130,16 +109,16 @@ func (a *workers) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Work
 			}
 		}
 	}
-	left, needed := 0, true
+	left := 0
 	if hibernated(cluster) {
 		if left, err = a.forceMachines(ctx, worker.Namespace); err != nil {
 			return err
 		}
-		needed = left+len(stale) > 0 || needManager(existing)
-	}
-	// By the same reading as the wait below: otherwise, nothing might be waited for while the machine-controller-manager is left running.
-	if err := a.deployManager(ctx, worker.Namespace, cluster, needed); err != nil {
-		return err
+		if left == 0 {
+			if left, err = a.undone(ctx, worker.Namespace); err != nil {
+				return err
+			}
+		}
 	}
 	if notReady != nil {
 		return notReady
@@ -169,11 +148,8 @@ func (a *workers) Delete(ctx context.Context, worker *extensionsv1alpha1.Worker,
 		return err
 	}
 	if left+len(sets.Items)+len(existing) > 0 {
-		if cluster != nil && cluster.Shoot != nil {
-			// It may have been scaled to zero with the rest of the control plane, but it has to remove the finalizers.
-			if err := a.deployManager(ctx, worker.Namespace, cluster, true); err != nil {
-				return err
-			}
+		if err := applyDriverRole(ctx, a.client, worker.Namespace); err != nil {
+			return err
 		}
 		// A set may exist without its deployment.
 		for _, kind := range []client.Object{&machinev1alpha1.MachineDeployment{}, &machinev1alpha1.MachineSet{}} {
@@ -191,7 +167,7 @@ func (a *workers) Delete(ctx context.Context, worker *extensionsv1alpha1.Worker,
 	if classes > 0 {
 		return &extension.Wait{Reason: fmt.Sprintf("%d MachineClasses are being deleted", classes), After: machinesRecheck}
 	}
-	return a.removeManager(ctx, worker.Namespace)
+	return nil
 }
 
 // ForceDelete is the same as Delete, which does not wait for anything that runs on machines anyway.
@@ -282,7 +258,8 @@ func progress(all []machines, existing map[string]*machinev1alpha1.MachineDeploy
 			continue
 		}
 		status, replicas := deployment.Status, deployment.Spec.Replicas
-		observed := status.ObservedGeneration >= deployment.Generation
+		// Nothing has to be done for a deployment that has no machines and shall have none, such as a new one of a hibernated shoot.
+		observed := status.ObservedGeneration >= deployment.Generation || replicas+status.Replicas == 0
 		for _, machine := range status.FailedMachines {
 			failed = append(failed, fmt.Sprintf("machine %q: %s", machine.Name, machine.LastOperation.Description))
 			// The error of a machine that is being replaced may have been fixed.
@@ -346,66 +323,15 @@ func (a *workers) deleteClasses(ctx context.Context, namespace string, current [
 	return found, nil
 }
 
-// needManager reports whether deployments of a hibernated shoot need the machine-controller-manager: one has machines, was not observed since it
-// changed, or is being deleted. Their status does not count machines that are being deleted.
-func needManager(deployments map[string]*machinev1alpha1.MachineDeployment) bool {
-	for _, d := range deployments {
-		if d.DeletionTimestamp != nil || d.Spec.Replicas+d.Status.Replicas > 0 || d.Status.ObservedGeneration < d.Generation {
-			return true
-		}
+// undone returns how many machines MachineSets of a hibernated shoot may still create.
+func (a *workers) undone(ctx context.Context, namespace string) (int, error) {
+	sets := &machinev1alpha1.MachineSetList{}
+	if err := a.reader.List(ctx, sets, client.InNamespace(namespace)); err != nil {
+		return 0, fmt.Errorf("list MachineSets: %w", err)
 	}
-	return false
-}
-
-// deployManager deploys the machine-controller-manager. It has no replicas until there is a token for the shoot, and while it is not needed.
-func (a *workers) deployManager(ctx context.Context, namespace string, cluster *extension.Cluster, needed bool) error {
-	kubeconfig := cluster.Annotations[extensionsv1alpha1.AnnotationGenericKubeconfigSecretName]
-	if kubeconfig == "" {
-		kubeconfig = constants.SecretNameGenericTokenKubeconfig
+	machines := 0
+	for i := range sets.Items {
+		machines += int(sets.Items[i].Spec.Replicas)
 	}
-	replicas := int32(0)
-	if needed {
-		replicas = 1
-		if cluster.Shoot != nil && controlplanenamespace.FailureTolerance(cluster.Shoot) != "" {
-			replicas = 2
-		}
-	}
-	// Without a token, the pod would crash, and be restarted with a growing delay.
-	token := &corev1.Secret{}
-	err := a.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: shootaccess.SecretName(machinecontrollermanager.Name)}, token)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read the token of the machine-controller-manager: %w", err)
-	}
-	if len(token.Data[resourcesv1alpha1.DataKeyToken]) == 0 {
-		replicas = 0
-	}
-	objects, err := machinecontrollermanager.Objects(machinecontrollermanager.Values{
-		Namespace: namespace, Image: a.image, Replicas: replicas, Provider: localv1alpha1.MachineProvider, GenericKubeconfig: kubeconfig,
-	})
-	if err != nil {
-		return fmt.Errorf("render machine-controller-manager: %w", err)
-	}
-	if err := applyManaged(ctx, a.client, namespace, machinecontrollermanager.ManagedResourceName, machinecontrollermanager.TargetObjects()...); err != nil {
-		return err
-	}
-	if cluster.Seed != nil && workload.Autoscaled(cluster.Seed) {
-		objects = append(objects, workload.ControlPlaneAutoscalers(objects, func(string) workload.Autoscaling { return workload.Autoscaling{} })...)
-	}
-	return kube.Apply(ctx, a.client, Name, objects...)
-}
-
-// removeManager deletes the machine-controller-manager, and the ManagedResource with its permissions in the shoot.
-func (a *workers) removeManager(ctx context.Context, namespace string) error {
-	objects, err := machinecontrollermanager.Objects(machinecontrollermanager.Values{Namespace: namespace})
-	if err != nil {
-		return err
-	}
-	objects = append(objects, workload.ControlPlaneAutoscalers(objects, func(string) workload.Autoscaling { return workload.Autoscaling{} })...)
-	for _, object := range objects {
-		if err := a.client.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete %T %q: %w", object, object.GetName(), err)
-		}
-	}
-	// Without the objects in the shoot: its gardener-resource-manager may be deleted already, and the shoot is deleted soon.
-	return releaseManaged(ctx, a.client, namespace, machinecontrollermanager.ManagedResourceName)
+	return machines, nil
 }

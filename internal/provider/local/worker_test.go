@@ -1,7 +1,6 @@
 package local
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -22,7 +20,6 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
@@ -83,7 +80,7 @@ func newWorkers(t *testing.T) *workers {
 	userData := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "userdata"}, Data: map[string][]byte{"cloud_config": []byte("#!/bin/bash")}}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&machinev1alpha1.MachineDeployment{}).WithObjects(userData).Build()
 	return &workers{
-		client: c, reader: c, clock: testingclock.NewFakePassiveClock(time.Unix(1000, 0)), image: "registry.example/gardener:v1",
+		client: c, reader: c, clock: testingclock.NewFakePassiveClock(time.Unix(1000, 0)),
 		registries: []localv1alpha1.MachineRegistry{{Host: "registry.example", Mirrors: []string{"http://10.0.0.1:5000"}}},
 	}
 }
@@ -155,24 +152,6 @@ func TestWorker(t *testing.T) {
 	if !strings.Contains(string(worker.Status.ProviderStatus.Raw), `"image":"registry.example/machine:v2"`) {
 		t.Errorf("providerStatus is %s", worker.Status.ProviderStatus.Raw)
 	}
-	// The machine-controller-manager starts when it has a token.
-	manager, token := &appsv1.Deployment{}, &corev1.Secret{}
-	if err := a.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "machine-controller-manager"}, manager); err != nil || *manager.Spec.Replicas != 0 {
-		t.Errorf("the machine-controller-manager has %v replicas without a token, %v", manager.Spec.Replicas, err)
-	}
-	if err := a.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "shoot-access-machine-controller-manager"}, token); err != nil {
-		t.Fatal(err)
-	}
-	token.Data = map[string][]byte{"token": []byte("secret")}
-	if err := a.client.Update(t.Context(), token); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Reconcile(t.Context(), worker, cluster); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.client.Get(t.Context(), client.ObjectKeyFromObject(manager), manager); err != nil || *manager.Spec.Replicas != 1 {
-		t.Errorf("the machine-controller-manager has %v replicas, %v", manager.Spec.Replicas, err)
-	}
 	first := classes(t, a)
 
 	// The deployment is scaled, and the image is removed from the CloudProfile: replicas are kept, and machines are not replaced.
@@ -216,7 +195,7 @@ func TestWorker(t *testing.T) {
 		t.Errorf("classes are %v", got)
 	}
 
-	// Hibernated: first the machines are deleted, then the machine-controller-manager is scaled down.
+	// Hibernated: all machines are deleted, also those that the status does not count.
 	cluster.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
 	if err := a.Reconcile(t.Context(), worker, cluster); err == nil {
 		t.Error("the pass does not wait for machines")
@@ -227,17 +206,11 @@ func TestWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	waits(t, a.Reconcile(t.Context(), worker, cluster), "1 machines are being deleted")
-	if err := a.client.Get(t.Context(), client.ObjectKeyFromObject(manager), manager); err != nil || *manager.Spec.Replicas != 1 {
-		t.Errorf("the machine-controller-manager has %v replicas while there are machines, %v", *manager.Spec.Replicas, err)
-	}
 	if err := a.client.Delete(t.Context(), terminating); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.Reconcile(t.Context(), worker, cluster); err != nil {
 		t.Fatal(err)
-	}
-	if err := a.client.Get(t.Context(), client.ObjectKeyFromObject(manager), manager); err != nil || *manager.Spec.Replicas != 0 {
-		t.Errorf("the machine-controller-manager has %v replicas, %v", *manager.Spec.Replicas, err)
 	}
 
 	// Deleted.
@@ -254,12 +227,8 @@ func TestWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	waits(t, a.Delete(t.Context(), worker, cluster), "2 MachineClasses are being deleted")
-	_ = a.Delete(t.Context(), worker, cluster) // the ManagedResource
 	if err := a.Delete(t.Context(), worker, cluster); err != nil {
 		t.Fatal(err)
-	}
-	if err := a.client.Get(t.Context(), client.ObjectKeyFromObject(manager), manager); err == nil {
-		t.Error("the machine-controller-manager is left")
 	}
 }
 
@@ -472,38 +441,19 @@ func TestPoolThatComesBack(t *testing.T) {
 	waits(t, progress(all, existing, nil), `MachineDeployment "pool" is being deleted, and will be created again`)
 }
 
-// newToken is the Secret with the token of the machine-controller-manager.
-func newToken() *corev1.Secret {
-	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shoot-access-machine-controller-manager"}, Data: map[string][]byte{"token": []byte("secret")},
-	}
-}
-
-// replicas are those of the machine-controller-manager, which has a token.
-func replicas(t *testing.T, a *workers) int32 {
-	t.Helper()
-	manager := &appsv1.Deployment{}
-	if err := a.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "machine-controller-manager"}, manager); err != nil {
-		t.Fatal(err)
-	}
-	return *manager.Spec.Replicas
-}
-
-// If the machine-controller-manager has left work in a hibernated shoot, it is started again for it, for a reconciliation as well as for the
-// deletion.
+// What the machine-controller-manager has left in a hibernated shoot is waited for, by a reconciliation as well as by the deletion. A deployment without
+// machines is not: the machine-controller-manager of a shoot that was created hibernated does not run.
 func TestHibernatedWorker(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change     func(*machinev1alpha1.MachineDeployment)
 		left       []client.Object // besides the MachineDeployments
 		reconciles string          // what a reconciliation waits for
 		deletes    string          // what the deletion waits for
-		replicas   int32
 	}{
 		"nothing": {deletes: "0 machines, 0 MachineSets and 2 MachineDeployments are being deleted"},
 		"one that was created hibernated": {
-			change: func(d *machinev1alpha1.MachineDeployment) { d.Generation = d.Status.ObservedGeneration + 1 }, replicas: 1,
-			reconciles: `0 of 0 machines of "shoot--dev--crazy-pool-z1" are ready; 0 of 0 machines of "shoot--dev--crazy-pool-z2" are ready`,
-			deletes:    "0 machines, 0 MachineSets and 2 MachineDeployments are being deleted",
+			change:  func(d *machinev1alpha1.MachineDeployment) { d.Generation = d.Status.ObservedGeneration + 1 },
+			deletes: "0 machines, 0 MachineSets and 2 MachineDeployments are being deleted",
 		},
 		"a set without its deployment": {
 			left: []client.Object{&machinev1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{
@@ -511,18 +461,22 @@ func TestHibernatedWorker(t *testing.T) {
 			}}},
 			deletes: "0 machines, 1 MachineSets and 2 MachineDeployments are being deleted",
 		},
+		"a set that may still create a machine": {
+			left: []client.Object{&machinev1alpha1.MachineSet{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "late", Finalizers: []string{machinev1alpha1.MCMFinalizerName}},
+				Spec:       machinev1alpha1.MachineSetSpec{Replicas: 1},
+			}},
+			reconciles: "1 machines are being deleted", deletes: "0 machines, 1 MachineSets and 2 MachineDeployments are being deleted",
+		},
 		"a machine": {
 			left:       []client.Object{&machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}}},
-			reconciles: "1 machines are being deleted", replicas: 1,
-			deletes: "1 machines, 0 MachineSets and 2 MachineDeployments are being deleted",
+			reconciles: "1 machines are being deleted",
+			deletes:    "1 machines, 0 MachineSets and 2 MachineDeployments are being deleted",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, worker, cluster := newWorkers(t), newWorker(), newCluster(t)
 			cluster.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
-			if err := a.client.Create(t.Context(), newToken()); err != nil {
-				t.Fatal(err)
-			}
 			if err := a.Reconcile(t.Context(), worker, cluster); err != nil {
 				t.Fatal(err)
 			}
@@ -550,43 +504,10 @@ func TestHibernatedWorker(t *testing.T) {
 			} else if tc.reconciles != "" {
 				waits(t, err, tc.reconciles)
 			}
-			if got := replicas(t, a); got != tc.replicas {
-				t.Errorf("hibernated, the machine-controller-manager has %d replicas, want %d", got, tc.replicas)
-			}
 			for range 2 {
 				waits(t, a.Delete(t.Context(), worker, cluster), tc.deletes)
-				if got := replicas(t, a); got != 1 {
-					t.Fatalf("the machine-controller-manager has %d replicas while there are objects to delete", got)
-				}
 			}
 		})
-	}
-}
-
-// The end of a machine in the middle of a pass must not leave the machine-controller-manager running: when nothing is waited for, no further pass
-// scales it down.
-func TestHibernationLeavesNothingRunning(t *testing.T) {
-	a, worker, cluster := newWorkers(t), newWorker(), newCluster(t)
-	cluster.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
-	machine := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}}
-	if err := errors.Join(a.client.Create(t.Context(), newToken()), a.client.Create(t.Context(), machine)); err != nil {
-		t.Fatal(err)
-	}
-	a.reader = interceptor.NewClient(a.client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one is
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			err := c.List(ctx, list, options...)
-			if _, ok := list.(*machinev1alpha1.MachineList); ok {
-				err = errors.Join(err, client.IgnoreNotFound(c.Delete(ctx, machine)))
-			}
-			return err
-		},
-	})
-	waits(t, a.Reconcile(t.Context(), worker, cluster), "1 machines are being deleted")
-	if err := a.Reconcile(t.Context(), worker, cluster); err != nil {
-		t.Fatal(err)
-	}
-	if got := replicas(t, a); got != 0 {
-		t.Errorf("the machine-controller-manager has %d replicas", got)
 	}
 }
 

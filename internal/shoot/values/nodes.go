@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/cloudprofile"
+	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 	"gardener.cloud/gardener/internal/component/nodelocaldns"
 	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
 	"gardener.cloud/gardener/internal/component/systemcomponent"
@@ -71,6 +73,23 @@ func (s Source) OperatingSystemConfigs() (operatingsystemconfig.Values, error) {
 		v.Pools = append(v.Pools, p)
 	}
 	return v, nil
+}
+
+// MachineControllerManager returns the values of the machine-controller-manager with a number of pods. Its image is the one with all processes of
+// Gardener, or that of the original, if an operator has added it to the images.
+func (s Source) MachineControllerManager(replicas int32) (machinecontrollermanager.Values, error) {
+	image, set, err := s.gardenerImageAndCredentials()
+	if err != nil {
+		return machinecontrollermanager.Values{}, err
+	}
+	if slices.ContainsFunc(s.Images, func(source imagevector.Source) bool { return source.Name == machinecontrollermanager.Name }) {
+		if image, err = s.image(machinecontrollermanager.Name); err != nil {
+			return machinecontrollermanager.Values{}, err
+		}
+	}
+	return machinecontrollermanager.Values{
+		Namespace: s.Namespace, Image: image, Replicas: replicas, GenericKubeconfig: set.Name(constants.SecretNameGenericTokenKubeconfig),
+	}, nil
 }
 
 // kubeletVolume returns the size of the volume for the data of the kubelet, if the pool has one.

@@ -12,8 +12,8 @@ import (
 type Inputs struct {
 	// KubeControllerManager, ResourceManager, KubeAPIServer, EtcdMain and EtcdEvents are components that every cluster has.
 	KubeControllerManager, ResourceManager, KubeAPIServer, EtcdMain, EtcdEvents func(context.Context) error
-	// KubeScheduler and TunnelServer are those of a cluster with nodes. Nil means that it has none.
-	KubeScheduler, TunnelServer func(context.Context) error
+	// KubeScheduler, MachineControllerManager and TunnelServer are those of a cluster with nodes. Nil means that it has none.
+	KubeScheduler, MachineControllerManager, TunnelServer func(context.Context) error
 }
 
 // Tasks returns the tasks of the stage. They come after all tasks of a list.
@@ -21,7 +21,8 @@ func Tasks(in Inputs, others []flow.Task) []flow.Task {
 	after := flow.Last(others)
 	controllers, scaleControllers := "Scaling down kube-controller-manager", in.KubeControllerManager
 	if in.KubeScheduler != nil {
-		controllers, scaleControllers = controllers+" and kube-scheduler", inOrder(in.KubeControllerManager, in.KubeScheduler)
+		controllers = "Scaling down machine-controller-manager, kube-controller-manager and kube-scheduler"
+		scaleControllers = inOrder(in.MachineControllerManager, in.KubeControllerManager, in.KubeScheduler)
 	}
 	server, scaleServer := "Scaling down kube-apiserver", in.KubeAPIServer
 	if in.TunnelServer != nil {

@@ -47,11 +47,12 @@ func TestControlPlaneIsScaledDownInOrder(t *testing.T) {
 		"with nodes": {
 			workers: true,
 			titles: []string{
-				"Scaling down kube-controller-manager and kube-scheduler", "Scaling down gardener-resource-manager",
+				"Scaling down machine-controller-manager, kube-controller-manager and kube-scheduler", "Scaling down gardener-resource-manager",
 				"Scaling down kube-apiserver and vpn-seed-server", "Scaling down etcd",
 			},
 			want: map[string]bool{
-				"kube-controller-manager": true, "kube-scheduler": true, "gardener-resource-manager": true, "kube-apiserver": true, "vpn-seed-server": true,
+				"machine-controller-manager": true, "kube-controller-manager": true, "kube-scheduler": true, "gardener-resource-manager": true,
+				"kube-apiserver": true, "vpn-seed-server": true,
 				"etcd-main": true, "etcd-events": true,
 			},
 		},
@@ -69,10 +70,13 @@ func TestControlPlaneIsScaledDownInOrder(t *testing.T) {
 		"kube-apiserver still runs": {
 			workers: true, fails: "vpn-seed-server",
 			titles: []string{
-				"Scaling down kube-controller-manager and kube-scheduler", "Scaling down gardener-resource-manager",
+				"Scaling down machine-controller-manager, kube-controller-manager and kube-scheduler", "Scaling down gardener-resource-manager",
 				"Scaling down kube-apiserver and vpn-seed-server", "Scaling down etcd",
 			},
-			want: map[string]bool{"kube-controller-manager": true, "kube-scheduler": true, "gardener-resource-manager": true, "kube-apiserver": true},
+			want: map[string]bool{
+				"machine-controller-manager": true, "kube-controller-manager": true, "kube-scheduler": true, "gardener-resource-manager": true,
+				"kube-apiserver": true,
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,6 +90,7 @@ func TestControlPlaneIsScaledDownInOrder(t *testing.T) {
 			}
 			if tc.workers {
 				in.KubeScheduler = r.scale(t, "kube-scheduler", "others")
+				in.MachineControllerManager = r.scale(t, "machine-controller-manager", "others")
 				in.TunnelServer = r.scale(t, "vpn-seed-server", "kube-controller-manager", "kube-scheduler", "gardener-resource-manager")
 			}
 			others := []flow.Task{{ID: "first", Run: r.scale(t, "first")}, {ID: "others", Run: r.scale(t, "others", "first"), After: []string{"first"}}}

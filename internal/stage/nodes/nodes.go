@@ -13,6 +13,7 @@ import (
 	"gardener.cloud/gardener/internal/component/coredns"
 	"gardener.cloud/gardener/internal/component/kubecontrollermanager"
 	"gardener.cloud/gardener/internal/component/kubeproxy"
+	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 	"gardener.cloud/gardener/internal/component/managedresource"
 	"gardener.cloud/gardener/internal/component/metricsserver"
 	"gardener.cloud/gardener/internal/component/nodelocaldns"
@@ -37,6 +38,8 @@ type Inputs struct {
 	// Worker returns what sets the spec of the Worker, given the pools with their OperatingSystemConfigs. It is called when the task
 	// infrastructure is done.
 	Worker func([]Pool) (func(*extensionsv1alpha1.Worker), error)
+	// MachineControllerManager returns the values of the machine-controller-manager, with a number of pods.
+	MachineControllerManager func(replicas int32) (machinecontrollermanager.Values, error)
 	// TunnelServer returns the values of the vpn-seed-server, with a number of pods.
 	TunnelServer func(replicas int32) (vpnseedserver.Values, error)
 	// TunnelAgent and APIServerProxy return those of the vpn-shoot and the API server proxy. They are called when the task infrastructure
@@ -50,10 +53,12 @@ type Inputs struct {
 	KubeProxy func([]corev1.Node) (kubeproxy.Values, error)
 	// NodeLocalDNS returns those of the node-local-dns. Nil means that it is not desired.
 	NodeLocalDNS func() (nodelocaldns.Values, error)
-	// Replicas is the number of pods of the vpn-seed-server.
+	// Replicas is the number of pods of the vpn-seed-server and the machine-controller-manager.
 	Replicas int32
 	// Hibernates is whether the cluster is being hibernated: its nodes are deleted, so that nothing waits for what runs on them.
 	Hibernates bool
+	// Deletes is whether the cluster is being deleted.
+	Deletes bool
 	// ReplacesCAs is whether a rotation of CAs is prepared or completed.
 	ReplacesCAs bool
 	// Result is filled by the task worker-deployed. Nil means that no other stage reads it.
@@ -80,7 +85,8 @@ func Tasks(in Inputs) []flow.Task {
 	agents := flow.Do("node-agents", "Writing the configuration of gardener-node-agents", in.deployNodeAgents, "operating-system-configs", "kube-apiserver-ready")
 	// The cluster-autoscaler must not start machines while they are deleted for a hibernation, or when pools have a fixed size.
 	worker := flow.Do("worker-deployed", "Deploying Worker", func(ctx context.Context) error { return in.deployWorker(ctx, pools) },
-		"operating-system-configs", "infrastructure", "kube-apiserver-ready").IfPresent("stop-cluster-autoscaler", "stale-cluster-autoscaler")
+		"operating-system-configs", "infrastructure", "kube-apiserver-ready", MachineControllerManagerTask).
+		IfPresent("stop-cluster-autoscaler", "stale-cluster-autoscaler")
 	var tasks []flow.Task
 	tunnelTimeout, tunnel := stage.PodsTimeout, []func(*resourcesv1alpha1.ManagedResource) error{managedresource.Applied, managedresource.Healthy}
 	if in.ReplacesCAs {
@@ -98,6 +104,7 @@ func Tasks(in Inputs) []flow.Task {
 			return in.reconcileSystemConfigs(ctx, pools)
 		}, "credentials", "cluster").IfPresent(stage.BeforeExtensions...).IfPresent(in.IfPresent...),
 		agents,
+		MachineControllerManager(in),
 		worker,
 		flow.Await(stage.ExtensionTimeout, "worker", "Waiting until Worker is ready", in.awaitWorker, "worker-deployed"),
 		flow.Do("system-components", "Deploying system components", in.deploySystemComponents, "infrastructure"),

@@ -28,6 +28,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
@@ -81,7 +82,7 @@ func Scheme(t *testing.T) *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, corev1beta1.AddToScheme, extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme,
-		druidv1alpha1.AddToScheme, gatewayv1.Install, apiregistrationv1.AddToScheme, securityv1alpha1.AddToScheme,
+		druidv1alpha1.AddToScheme, machinev1alpha1.AddToScheme, gatewayv1.Install, apiregistrationv1.AddToScheme, securityv1alpha1.AddToScheme,
 		apiextensionsv1.AddToScheme, operatorv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme, gardencorev1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {

@@ -26,6 +26,13 @@ func ValidateProviderLocal(config *providerlocalconfigv1alpha1.ProviderLocalConf
 	if s := config.Server.Metrics; s != nil {
 		errs = append(errs, port(s.Port, server.Child("metrics"))...)
 	}
+	if s := config.Server.Webhooks; s != nil {
+		at := server.Child("webhooks")
+		errs = append(errs, port(s.Port, at)...)
+		if (s.Service == "") == (s.URL == "") {
+			errs = append(errs, field.Invalid(at.Child("url"), s.URL, "either service or url must be set"))
+		}
+	}
 	errs = append(errs, required(config.Namespace, field.NewPath("namespace"))...)
 	classes := field.NewPath("extensionClasses")
 	if len(config.ExtensionClasses) == 0 {

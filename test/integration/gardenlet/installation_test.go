@@ -24,6 +24,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/chart/charttest"
 	"gardener.cloud/gardener/test/env"
@@ -229,7 +230,7 @@ func (g *garden) awaitConditions(t *testing.T, want ...string) {
 
 // addKinds registers the API groups of a seed, for the client of the tests.
 func addKinds(scheme *runtime.Scheme) error {
-	for _, add := range []func(*runtime.Scheme) error{resourcesv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme, apiextensionsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{resourcesv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme, machinev1alpha1.AddToScheme, apiextensionsv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return err
 		}

@@ -8,15 +8,20 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,6 +35,8 @@ import (
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/crds"
+	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
+	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/internal/provider/local"
 	"gardener.cloud/gardener/pkg/extension/contract"
@@ -74,6 +81,10 @@ func run(t *testing.T, e *env.Env, as *rest.Config, namespace string, classes ..
 	config := &providerlocalconfigv1alpha1.ProviderLocalConfiguration{Namespace: namespace, ExtensionClasses: classes}
 	config.DNS = providerlocalconfigv1alpha1.DNSConfiguration{BindAddress: address, Port: port, Zones: []string{"local.example"}}
 	config.Backup.Directory, config.Images.Flannel, config.Images.Gardener = directory, "registry.example/flannel:v1", "registry.example/gardener:v1"
+	webhooks := freePort(t)
+	config.Server.Webhooks = &providerlocalconfigv1alpha1.WebhookServer{
+		Server: providerlocalconfigv1alpha1.Server{BindAddress: address, Port: webhooks}, URL: fmt.Sprintf("%s:%d", address, webhooks),
+	}
 	providerlocalconfigv1alpha1.SetDefaults(config)
 	options := manager.Options{
 		Scheme: e.Scheme, Metrics: metricsserver.Options{BindAddress: "0"},
@@ -111,7 +122,7 @@ func create(t *testing.T, c client.Client, objects ...client.Object) {
 }
 
 func TestProviderLocal(t *testing.T) {
-	e, c := cluster(t, crds.Extensions, crds.Machine, crds.Resources)
+	e, c := cluster(t, crds.Extensions, crds.Machine, crds.Resources, crds.VerticalPodAutoscaler)
 	create(t, c,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "extension"}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "extension", Name: "credentials"}},
@@ -163,8 +174,15 @@ func TestProviderLocal(t *testing.T) {
 				return &extensionsv1alpha1.ControlPlane{ObjectMeta: meta(), Spec: extensionsv1alpha1.ControlPlaneSpec{DefaultSpec: ofType("local"), Region: "local", SecretRef: secret}}
 			},
 			Foreign: func(o extensionsv1alpha1.Object) { o.(*extensionsv1alpha1.ControlPlane).Spec.Type = "aws" },
+			Fulfilled: func(t *testing.T, _ extensionsv1alpha1.Object) {
+				key := client.ObjectKey{Namespace: namespace, Name: "machine-controller-manager-provider-local"}
+				if err := errors.Join(c.Get(t.Context(), key, &rbacv1.Role{}), c.Get(t.Context(), key, &rbacv1.RoleBinding{})); err != nil {
+					t.Error(err)
+				}
+			},
 		})
 	})
+	t.Run("machine-controller-manager", func(t *testing.T) { testWebhook(t, c) })
 	t.Run("Network", func(t *testing.T) {
 		contract.Run(t, contract.Suite{
 			Client: c,
@@ -237,6 +255,75 @@ func TestProviderLocal(t *testing.T) {
 				access := &corev1.Secret{}
 				if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "etcd-backup"}, access); err != nil || string(access.Data["bucketName"]) != "bucket" {
 					t.Errorf("access: %v", err)
+				}
+			},
+		})
+	})
+}
+
+// testWebhook applies the machine-controller-manager as the gardenlet does.
+func testWebhook(t *testing.T, c client.WithWatch) {
+	find := func(t *testing.T, in string, kind func(client.Object) bool) client.Object {
+		t.Helper()
+		objects, err := machinecontrollermanager.Objects(machinecontrollermanager.Values{
+			Namespace: in, Image: "registry.example/gardener:v2", Replicas: 1, GenericKubeconfig: "generic-token-kubeconfig",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, workload.ControlPlaneAutoscalers(objects, func(string) workload.Autoscaling { return workload.Autoscaling{} })...)
+		for _, object := range objects {
+			if kind(object) {
+				return object
+			}
+		}
+		t.Fatal("the gardenlet deploys no such object")
+		return nil
+	}
+	list := func(t *testing.T, u *unstructured.Unstructured, path ...string) []any {
+		t.Helper()
+		found, _, err := unstructured.NestedSlice(u.Object, path...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	t.Run("Deployment", func(t *testing.T) {
+		contract.RunWebhook(t, contract.WebhookSuite{
+			Client: c, Extension: "provider-local", Type: "local", Namespaces: "shoot--dev--deployment",
+			New: func(in string) client.Object {
+				return find(t, in, func(o client.Object) bool { _, ok := o.(*appsv1.Deployment); return ok })
+			},
+			Changed: func(t *testing.T, u *unstructured.Unstructured) {
+				deployment := &appsv1.Deployment{}
+				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, deployment); err != nil {
+					t.Fatal(err)
+				}
+				spec := deployment.Spec.Template.Spec
+				if len(spec.Containers) != 2 || spec.Containers[0].Name != "machine-controller-manager" || spec.Containers[1].Name != "machine-controller-manager-provider-local" {
+					t.Fatalf("containers are %v", spec.Containers)
+				}
+				driver := spec.Containers[1]
+				if driver.Image != "registry.example/gardener:v1" || !slices.Contains(driver.Args, "--namespace="+u.GetNamespace()) || !slices.Contains(driver.Args, "--port=10259") ||
+					len(driver.VolumeMounts) != 1 || driver.VolumeMounts[0] != spec.Containers[0].VolumeMounts[0] || driver.Ports[0].Name != "providermetrics" {
+					t.Errorf("container is %+v", driver)
+				}
+			},
+		})
+	})
+	t.Run("VerticalPodAutoscaler", func(t *testing.T) {
+		contract.RunWebhook(t, contract.WebhookSuite{
+			Client: c, Extension: "provider-local", Type: "local", Namespaces: "shoot--dev--vpa",
+			New: func(in string) client.Object {
+				return find(t, in, func(o client.Object) bool { return o.GetName() == "machine-controller-manager-vpa" })
+			},
+			Changed: func(t *testing.T, u *unstructured.Unstructured) {
+				var names []string
+				for _, policy := range list(t, u, "spec", "resourcePolicy", "containerPolicies") {
+					names = append(names, fmt.Sprint(policy.(map[string]any)["containerName"])) //nolint:forcetypeassert // policies are objects
+				}
+				if want := []string{"machine-controller-manager", "machine-controller-manager-provider-local", "*"}; !slices.Equal(names, want) {
+					t.Errorf("policies are for %v, want %v", names, want)
 				}
 			},
 		})

@@ -22,6 +22,11 @@ func SetDefaults(config *ProviderLocalConfiguration) {
 	defaulting.Zero(&config.LogFormat, defaulting.LogFormat)
 	defaulting.Zero(&defaulting.Section(&config.Server.HealthProbes).Port, 8081)
 	defaulting.Zero(&defaulting.Section(&config.Server.Metrics).Port, 8080)
+	webhooks := defaulting.Section(&config.Server.Webhooks)
+	defaulting.Zero(&webhooks.Port, 8443)
+	if webhooks.URL == "" {
+		defaulting.Zero(&webhooks.Service, "provider-local-webhook")
+	}
 	if config.ExtensionClasses == nil {
 		config.ExtensionClasses = []extensionsv1alpha1.ExtensionClass{extensionsv1alpha1.ExtensionClassShoot, extensionsv1alpha1.ExtensionClassSeed}
 	}

@@ -73,6 +73,23 @@ type ServerConfiguration struct {
 	// Metrics is the HTTP server for metrics. The port defaults to 8080.
 	// +optional
 	Metrics *Server `json:"metrics,omitempty"`
+
+	// Webhooks is the HTTPS server for webhooks, which a process with the class shoot has. The port defaults to 8443.
+	// +optional
+	Webhooks *WebhookServer `json:"webhooks,omitempty"`
+}
+
+// WebhookServer says where the HTTPS server of the webhooks listens, and how the kube-apiserver of the seed connects to it.
+type WebhookServer struct {
+	Server `json:",inline"`
+
+	// Service is the name of the Service in front of it, with the port 443, in the namespace of the process. Defaults to provider-local-webhook.
+	// +optional
+	Service string `json:"service,omitempty"`
+
+	// URL is the address as host:port instead, for a process that runs outside of the seed.
+	// +optional
+	URL string `json:"url,omitempty"`
 }
 
 // Server says where an HTTP server listens.

@@ -15,6 +15,7 @@ import (
 	"gardener.cloud/gardener/internal/component/kubecontrollermanager"
 	"gardener.cloud/gardener/internal/component/kubeproxy"
 	"gardener.cloud/gardener/internal/component/kubescheduler"
+	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 	"gardener.cloud/gardener/internal/component/nodelocaldns"
 	"gardener.cloud/gardener/internal/shoot/access"
 	"gardener.cloud/gardener/internal/shoot/issuer"
@@ -155,6 +156,7 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 	s.apiserver.IfPresent = append(s.apiserver.IfPresent, afterNetworks...)
 	if workers {
 		s.controlPlane.KubeScheduler = early.KubeScheduler
+		s.controlPlane.Accesses = append(s.controlPlane.Accesses, machinecontrollermanager.Name)
 		s.infrastructure = infrastructure.Inputs{
 			Run: run, Shoot: shoot, Credentials: set, Result: source.Infrastructure, Hibernated: k == kindHibernated,
 			WriteCluster: func(ctx context.Context, shoot *corev1beta1.Shoot) error { return r.writeCluster(ctx, o, shoot) },
@@ -165,7 +167,7 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 			OperatingSystemConfigs: early.OperatingSystemConfigs, Worker: source.Worker, TunnelServer: source.TunnelServer,
 			TunnelAgent: source.TunnelAgent, APIServerProxy: source.APIServerProxy, CoreDNS: source.CoreDNS, MetricsServer: source.MetricsServer,
 			Replicas: o.Replicas(), ReplacesCAs: o.ReplacesCAs(),
-			Hibernates: k == kindHibernating,
+			Hibernates: k == kindHibernating, Deletes: k == kindDeletion, MachineControllerManager: source.MachineControllerManager,
 		}
 		s.nodes.Result = &nodes.Result{}
 		s.autoscaling = autoscaling.Inputs{
@@ -258,6 +260,7 @@ func (s stages) hibernationInputs() hibernation.Inputs {
 	}
 	if s.workers {
 		in.KubeScheduler, in.TunnelServer = controlplane.DeployKubeScheduler(s.controlPlane, 0), nodes.DeployTunnelServer(s.nodes, 0)
+		in.MachineControllerManager = nodes.StopMachineControllerManager(s.nodes)
 	}
 	return in
 }

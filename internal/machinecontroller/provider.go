@@ -1,0 +1,111 @@
+package machinecontroller
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/machinecontroller/driver"
+	"gardener.cloud/gardener/internal/machinecontroller/driver/local"
+	"gardener.cloud/gardener/internal/machinecontroller/machine"
+	"gardener.cloud/gardener/internal/machinecontroller/machineclass"
+	"gardener.cloud/gardener/internal/machinecontroller/safety"
+	"gardener.cloud/gardener/internal/process"
+)
+
+// LocalName is the name of the command of the process for local machines.
+const LocalName = Name + "-provider-local"
+
+// provider is an infrastructure with a driver.
+type provider struct {
+	// name is the name of the command and of the container, driver the one in metrics.
+	name, driver string
+	// options changes those of the manager, for objects that the driver reads.
+	options func(*manager.Options)
+	// new returns the driver.
+	new func(*process.Process) driver.Driver
+}
+
+// localProvider has machines that are pods in the control cluster.
+func localProvider() provider {
+	return provider{
+		name: LocalName, driver: "local",
+		options: func(o *manager.Options) {
+			// The namespace has many pods of other components.
+			o.Cache.ByObject = map[client.Object]cache.ByObject{
+				&corev1.Pod{}: {Label: labels.SelectorFromSet(labels.Set{local.LabelApp: local.LabelAppValue})},
+			}
+		},
+		new: func(p *process.Process) driver.Driver { return local.New(p.GetClient(), p.GetCache()) },
+	}
+}
+
+// NewLocalCommand returns the command of the process for local machines.
+func NewLocalCommand() *cobra.Command {
+	o := NewProviderOptions()
+	cmd := newCommand(LocalName, "Create and delete the machines of a cluster, which are pods", &o.Common, o.Validate, func(ctx context.Context, log logr.Logger) error {
+		return localProvider().component().Run(ctx, o, log)
+	})
+	o.AddFlags(cmd.Flags())
+	return cmd
+}
+
+// component describes the process.
+func (v provider) component() process.Component[ProviderOptions] {
+	return process.Component[ProviderOptions]{
+		Name: v.name, Settings: func(o *ProviderOptions) process.Settings { return o.settings() }, Kinds: []process.AddToScheme{machinev1alpha1.AddToScheme},
+		Options: func(o *ProviderOptions, options *manager.Options) {
+			options.Cache.DefaultNamespaces = map[string]cache.Config{o.Namespace: {}}
+			options.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Pod{}, &corev1.Secret{}}}
+			if v.options != nil {
+				v.options(options)
+			}
+		},
+		Wire: func(_ context.Context, p *process.Process, o *ProviderOptions) error { return v.wire(p, o) },
+	}
+}
+
+func (v provider) wire(p *process.Process, o *ProviderOptions) error {
+	target, config, err := o.addTarget(p)
+	if err != nil {
+		return err
+	}
+	realClock := clock.RealClock{}
+	reachability, err := safety.NewReachability(config, o.StatusCheckPeriod, o.StatusCheckTimeout, realClock)
+	if err != nil {
+		return err
+	}
+	d, err := newCounted(v.new(p), v.driver, p.Metrics)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		p.Add(reachability),
+		p.Add(&safety.Orphans{
+			ControlAPI: p.GetAPIReader(), TargetCache: target.GetClient(), Namespace: o.Namespace, Driver: d, Credentials: machine.Credentials,
+			Period: o.OrphansPeriod, Clock: realClock,
+		}),
+		p.Metrics.Register(&machineCollector{controlCache: p.GetClient(), namespace: o.Namespace, frozen: func() bool {
+			_, reachable := reachability.State()
+			return !reachable
+		}}),
+		machine.Add(p, machine.Values{
+			Target: target, Driver: d, PVDetachTimeout: o.PVDetachTimeout, MaxReplaced: o.MaxReplaced, TokenGroups: o.TokenGroups,
+			Limits: machine.Limits{
+				Creation: o.CreationTimeout, Health: o.HealthTimeout, Drain: o.DrainTimeout,
+				MaxEvictRetries: o.MaxEvictRetries, NodeConditions: o.NodeConditions,
+			},
+			Reachable: reachability.State, ConcurrentSyncs: o.ConcurrentSyncs, Clock: realClock,
+		}),
+		machineclass.Add(p, machineclass.Values{ConcurrentSyncs: o.ConcurrentSyncs}),
+	)
+}

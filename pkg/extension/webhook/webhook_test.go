@@ -1,0 +1,148 @@
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+const namespace = "extension-provider-example"
+
+func newKeeper(c client.Client, clock *testingclock.FakeClock) *keeper {
+	return &keeper{client: c, reader: c, Options: Options{
+		Name: "provider-example", Namespace: namespace, Service: "provider-example-webhook", Clock: clock,
+		Webhooks: []Webhook{{Name: "controlplane"}},
+	}}
+}
+
+// served connects to the Service with the registered bundle, and returns the certificate of the server.
+func served(t *testing.T, k *keeper, at time.Time) *x509.Certificate {
+	t.Helper()
+	config := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	if err := k.client.Get(t.Context(), client.ObjectKey{Name: "gardener-extension-provider-example"}, config); err != nil {
+		t.Fatal(err)
+	}
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(config.Webhooks[0].ClientConfig.CABundle)
+	current, err := k.certificate(&tls.ClientHelloInfo{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := x509.ParseCertificate(current.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := certificate.Verify(x509.VerifyOptions{
+		Roots: trusted, DNSName: "provider-example-webhook." + namespace + ".svc", CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}); err != nil {
+		t.Errorf("the kube-apiserver does not trust the certificate at %s: %v", at, err)
+	}
+	return certificate
+}
+
+// TestRenewal has the certificates of five years. Another replica, which was not restarted, always has the same ones.
+func TestRenewal(t *testing.T) {
+	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, UID: "u"}}).Build()
+	clock := testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	first, second := newKeeper(c, clock), newKeeper(c, clock)
+	if _, err := first.certificate(nil); err == nil {
+		t.Error("there is a certificate before the first one was created")
+	}
+	seen, authorities := map[string]bool{}, map[string]bool{}
+	for day := 0; day < 5*365; day += 10 {
+		for _, k := range []*keeper{first, second} {
+			if err := k.renew(t.Context()); err != nil {
+				t.Fatalf("day %d: %v", day, err)
+			}
+		}
+		a, b := served(t, first, clock.Now()), served(t, second, clock.Now())
+		if !a.Equal(b) {
+			t.Fatalf("day %d: replicas have different certificates", day)
+		}
+		seen[a.SerialNumber.String()], authorities[string(a.AuthorityKeyId)] = true, true
+		clock.Step(10 * 24 * time.Hour)
+	}
+	if len(seen) < 5*365/90 || len(authorities) < 2 {
+		t.Errorf("%d certificates of %d CAs in five years", len(seen), len(authorities))
+	}
+	left := &corev1.SecretList{}
+	if err := c.List(t.Context(), left, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	if len(left.Items) > 5 {
+		t.Errorf("%d Secrets are left", len(left.Items))
+	}
+}
+
+func TestConfiguration(t *testing.T) {
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+	o := Options{
+		Name: "provider-example", Namespace: namespace, Service: "s",
+		Webhooks: []Webhook{{Name: "controlplane", NamespaceSelector: selector}, {Name: "network", IgnoreFailure: true, Timeout: 5 * time.Second}},
+	}
+	config := Configuration(o, []byte("bundle"))
+	if config.Name != "gardener-extension-provider-example" {
+		t.Errorf("name is %q", config.Name)
+	}
+	type row struct {
+		Name, Policy, Path string
+		Timeout            int32
+	}
+	rows := func(config *admissionregistrationv1.MutatingWebhookConfiguration) (out []row) {
+		for _, w := range config.Webhooks {
+			path := ""
+			if w.ClientConfig.Service != nil {
+				path = *w.ClientConfig.Service.Path
+			} else {
+				path = *w.ClientConfig.URL
+			}
+			out = append(out, row{w.Name, string(*w.FailurePolicy), path, *w.TimeoutSeconds})
+		}
+		return out
+	}
+	if diff := cmp.Diff([]row{
+		{"controlplane.example.extensions.gardener.cloud", "Fail", "/controlplane", 10}, {"network.example.extensions.gardener.cloud", "Ignore", "/network", 5},
+	}, rows(config)); diff != "" {
+		t.Errorf("webhooks (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(selector, config.Webhooks[0].NamespaceSelector); diff != "" {
+		t.Errorf("selector (-want +got):\n%s", diff)
+	}
+	o.Service, o.URL = "", "127.0.0.1:8443"
+	if got := rows(Configuration(o, nil))[0].Path; got != "https://127.0.0.1:8443/controlplane" {
+		t.Errorf("URL is %q", got)
+	}
+}
+
+// TestErrorIsRetried has a namespace that appears later.
+func TestErrorIsRetried(t *testing.T) {
+	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()
+	clock := testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	k := newKeeper(c, clock)
+	if err := k.renew(t.Context()); err == nil {
+		t.Fatal("without its namespace, an extension has no registration")
+	}
+	if err := c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	served(t, k, clock.Now())
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := k.Start(ended); err != nil {
+		t.Errorf("the end of the process is an error: %v", err)
+	}
+}
