@@ -27,10 +27,10 @@ const chaosPrefix = "chaos"
 // settle is how long a shoot may take to match its spec when nothing is killed any more.
 const settle = 10 * time.Minute
 
-// everything that may be killed. The garden's own etcd and API server are those of the runtime cluster, static pods of its machine.
+// everything that may be killed, in the garden, its runtime cluster and the shoots.
 const everything = "kube-apiserver,etcd,etcd-backup-restore,kube-controller-manager,kube-scheduler,gardener-apiserver,gardener-controller-manager," +
-	"gardener-scheduler,gardener-admission-controller,gardenlet,gardener-resource-manager,etcd-druid,provider-local,machine-controller-manager,machine-controller-manager-provider-local,vpn-seed-server,vpn-shoot," +
-	"gardener-node-agent,haproxy,containerd,kubelet"
+	"gardener-scheduler,gardener-admission-controller,gardenlet,gardener-resource-manager,etcd-druid,provider-local,machine-controller-manager," +
+	"machine-controller-manager-provider-local,vpn-seed-server,vpn-shoot,gardener-node-agent,haproxy,containerd,kubelet"
 
 type users struct {
 	clients

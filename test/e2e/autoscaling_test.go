@@ -99,8 +99,10 @@ func testAutoscaling(t *testing.T, l *landscape, key client.ObjectKey, c cluster
 	}
 	eventually(t, func(ctx context.Context) error {
 		role := client.ObjectKey{Name: "gardener.cloud:target:cluster-autoscaler"}
-		if err := c.client.Get(ctx, role, &rbacv1.ClusterRole{}); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("its permissions in the shoot are read with %v, want them to be deleted", err)
+		if err := c.client.Get(ctx, role, &rbacv1.ClusterRole{}); err == nil {
+			return errors.New("its permissions in the shoot are there still")
+		} else if !apierrors.IsNotFound(err) {
+			return err
 		}
 		return nil
 	})

@@ -342,7 +342,7 @@ func TestReplicasAreThoseOfTheClusterAutoscaler(t *testing.T) {
 			err := c.List(ctx, list, options...)
 			if _, ok := list.(*machinev1alpha1.MachineDeploymentList); ok && !scaled {
 				scaled = true
-				a.scale(t, name, 3)
+				a.scale(t, name, 3) //nolint:contextcheck // a helper of tests
 			}
 			return err
 		},

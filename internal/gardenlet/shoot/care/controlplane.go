@@ -18,11 +18,14 @@ import (
 const etcdRolloutTimeout = 15 * time.Minute
 
 // requiredDeployments are the Deployments that the control plane of a shoot must have. A cluster-autoscaler comes with the reconciliation of the spec that
-// has an elastic pool, and is the first one that is deleted.
+// has an elastic pool, and is the first one that is deleted. The machine-controller-manager is deleted before the others, when the machines are gone.
 func requiredDeployments(shoot *corev1beta1.Shoot) []string {
 	names := []string{"gardener-resource-manager", "kube-apiserver", "kube-controller-manager"}
 	if len(shoot.Spec.Provider.Workers) > 0 {
 		names = append(names, "kube-scheduler")
+	}
+	if len(shoot.Spec.Provider.Workers) > 0 && shoot.DeletionTimestamp == nil {
+		names = append(names, "machine-controller-manager")
 	}
 	if shoot.ClusterAutoscalerWanted() && shoot.Status.ObservedGeneration == shoot.Generation && shoot.DeletionTimestamp == nil {
 		names = append(names, "cluster-autoscaler")

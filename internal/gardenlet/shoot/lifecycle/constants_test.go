@@ -246,7 +246,6 @@ func file(path, absent string) []constant {
 // is a row.
 func TestConstantsThatExtensionsRelyOn(t *testing.T) {
 	logf.SetLogger(logr.Discard())
-	const namespace = "shoot--dev--crazy-botany"
 	l, o := newLandscape(t), complete(func(o *observed.State) {
 		workers(o)
 		elastic(o)
