@@ -100,8 +100,8 @@ func (in Inputs) machinesChange(ctx context.Context) (bool, error) {
 		}), nil
 }
 
-// takeManagerOver prepares what extensions of earlier versions have deployed: fields that they applied are removed with the gardenlet's, and a
-// Service with an address, which cannot become one without, is created again.
+// takeManagerOver prepares what extensions of earlier versions have deployed: fields that they applied are not theirs any more, so that they are
+// removed when the gardenlet stops to apply them, and a Service with an address, which cannot become one without, is created again.
 func (in Inputs) takeManagerOver(ctx context.Context) error {
 	c, key := in.Run.SeedAPI, client.ObjectKey{Namespace: in.Run.Namespace, Name: machinecontrollermanager.Name}
 	deployment := &appsv1.Deployment{}

@@ -159,7 +159,8 @@ func (h *handler) Handle(ctx context.Context, request admission.Request) admissi
 	return admission.Allowed("the extension does not change it")
 }
 
-// mutate returns the response with what a function changes. Fields that this version of the kind does not have stay as they are.
+// mutate returns the response with what a function changes. Fields that this version of the kind does not
+// have stay as they are, but for those in lists, such as that of containers, which are replaced if they change.
 func mutate[T client.Object](request admission.Request, object T, change func(T) error) admission.Response {
 	if err := json.Unmarshal(request.Object.Raw, object); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode %s: %w", request.Kind.Kind, err))
