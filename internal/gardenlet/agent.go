@@ -2,6 +2,7 @@ package gardenlet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -70,19 +72,35 @@ func (a *agent) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := registration.Register(ctx, garden.api, a.config.SeedConfig); err != nil {
+	refused, err := a.register(ctx, garden)
+	if err != nil {
 		return err
 	}
 	if err := system.DeployCRDs(ctx, a.seedAPI); err != nil {
 		return fmt.Errorf("deploy CRDs to the seed: %w", err)
 	}
-	if err := upgrade.CreateOwn(ctx, garden.api, a.seedAPI, a.config.SeedConfig.Name); err != nil {
-		return err
+	if !refused { // a new Gardenlet would be refused for the same reason: the next start creates it
+		if err := upgrade.CreateOwn(ctx, garden.api, a.seedAPI, a.config.SeedConfig.Name); err != nil {
+			return err
+		}
 	}
 	if err := a.addControllers(garden); err != nil {
 		return fmt.Errorf("add controllers: %w", err)
 	}
 	return credentials.Keep(ctx, a.credentials, garden.access)
+}
+
+// register registers the seed. If the garden refuses the new configuration of a seed, it reports so: the gardenlet serves its shoots as before, and
+// tries again.
+func (a *agent) register(ctx context.Context, garden *gardenCluster) (refused bool, _ error) {
+	err := registration.Register(ctx, garden.api, a.config.SeedConfig)
+	if !errors.Is(err, registration.ErrRefused) {
+		return false, err
+	}
+	return true, a.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		registration.Retry(logf.IntoContext(ctx, a.GetLogger()), garden.api, a.config.SeedConfig, err, a.clock)
+		return nil
+	}))
 }
 
 // connect obtains credentials for the garden, and adds its cluster to the manager.

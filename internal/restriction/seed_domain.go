@@ -65,8 +65,8 @@ func (v *Values) domainsOfSeeds(ctx context.Context, obj client.Object, known []
 		known = append(known, domainsOf(&seeds.Items[i].Spec)...)
 	}
 	if domain := unknown(obj, known); domain != "" {
-		return forbid("%s %q must not get the domain %q from a gardenlet, as no seed has it: an operator may put it into the Gardenlet or ManagedSeed of the seed",
-			kindOf(obj), obj.GetName(), domain)
+		return forbid("%s %q must not get the domain %q from a gardenlet, as no seed has it: an operator has to add it to the Gardenlet or ManagedSeed of the seed, "+
+			"or else to the Seed itself, before the gardenlet has it in its configuration", kindOf(obj), obj.GetName(), domain)
 	}
 	return nil
 }

@@ -344,6 +344,12 @@ func TestGardenletDoesNotChangeWhatOthersUse(t *testing.T) {
 	identity := &securityv1alpha1.WorkloadIdentity{ObjectMeta: meta, Spec: securityv1alpha1.WorkloadIdentitySpec{
 		Audiences: []string{"cloud"}, TargetSystem: securityv1alpha1.TargetSystem{Type: "local"},
 	}}
+	credentials := &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"key": []byte("of the owner")}}
+	ofManagedSeed := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: attackers, Name: "of-a-managed-seed", OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: seedmanagementv1alpha1.SchemeGroupVersion.String(), Kind: "ManagedSeed", Name: "a", UID: "a"},
+	}}}
+	// The Secrets of BackupBuckets are in namespace "garden".
+	generated := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: attackers, Name: "generated-bucket-of-the-owner"}}
 	binding := &securityv1alpha1.CredentialsBinding{
 		ObjectMeta:     meta,
 		CredentialsRef: corev1.ObjectReference{APIVersion: corev1beta1.SchemeGroupVersion.String(), Kind: "InternalSecret", Namespace: attackers, Name: meta.Name},
@@ -353,9 +359,16 @@ func TestGardenletDoesNotChangeWhatOthersUse(t *testing.T) {
 	authority := &corev1beta1.InternalSecret{ObjectMeta: metav1.ObjectMeta{Namespace: attackers, Name: "mine.ca-client"}}
 	mine := newShoot("mine")
 	mine.Spec.CredentialsBindingName = &binding.Name
-	mine.Spec.Resources = []corev1beta1.NamedResourceReference{resource("WorkloadIdentity", securityv1alpha1.SchemeGroupVersion.String())}
+	mine.Spec.Resources = []corev1beta1.NamedResourceReference{
+		resource("WorkloadIdentity", securityv1alpha1.SchemeGroupVersion.String()), resource("Secret", "v1"),
+	}
+	for _, secret := range []*corev1.Secret{ofManagedSeed, generated} {
+		mine.Spec.Resources = append(mine.Spec.Resources, corev1beta1.NamedResourceReference{Name: secret.Name, ResourceRef: autoscalingv1.CrossVersionObjectReference{
+			Kind: "Secret", APIVersion: "v1", Name: secret.Name,
+		}})
+	}
 	mine.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{StructuredAuthentication: &corev1beta1.StructuredAuthentication{ConfigMapName: meta.Name}}
-	g.create(t, configMap, internal, identity, binding, published, authority, mine)
+	g.create(t, configMap, internal, identity, credentials, ofManagedSeed, generated, binding, published, authority, mine)
 	attacker, err := client.New(g.Gardenlet(t, seedName), client.Options{Scheme: g.Scheme})
 	if err != nil {
 		t.Fatal(err)
@@ -365,6 +378,8 @@ func TestGardenletDoesNotChangeWhatOthersUse(t *testing.T) {
 	}
 	for name, try := range map[string]func() error{
 		"the finalizer of a ConfigMap":        func() error { return patch(configMap, `{"metadata":{"finalizers":["gardener.cloud/gardener"]}}`) },
+		"the finalizer of a Secret":           func() error { return patch(credentials, `{"metadata":{"finalizers":["gardener.cloud/gardener"]}}`) },
+		"the annotation of an owned Secret":   func() error { return patch(ofManagedSeed, `{"metadata":{"annotations":{"a":"b"}}}`) },
 		"the finalizer of an InternalSecret":  func() error { return patch(internal, `{"metadata":{"finalizers":["gardener.cloud/gardener"]}}`) },
 		"the finalizer of a WorkloadIdentity": func() error { return patch(identity, `{"metadata":{"finalizers":["gardener.cloud/gardener"]}}`) },
 		"what is published":                   func() error { return patch(published, `{"data":{"ca.crt":"new"}}`) },
@@ -374,7 +389,7 @@ func TestGardenletDoesNotChangeWhatOthersUse(t *testing.T) {
 	}
 	remove := func(obj client.Object) error { return attacker.Delete(ctx, obj, client.DryRunAll) }
 	attempt := 0
-	for name, try := range map[string]func() error{
+	attacks := map[string]func() error{
 		"the authentication of clusters": func() error {
 			attempt++
 			return patch(configMap, fmt.Sprintf(`{"data":{"config.yaml":"evil %d"}}`, attempt))
@@ -393,7 +408,35 @@ func TestGardenletDoesNotChangeWhatOthersUse(t *testing.T) {
 			attempt++
 			return patch(configMap, fmt.Sprintf(`{"metadata":{"labels":{"evil":"%d"}}}`, attempt))
 		},
-	} {
+		"Secrets": func() error {
+			attempt++
+			return patch(credentials, fmt.Sprintf(`{"stringData":{"key":"evil %d"}}`, attempt))
+		},
+		"Secrets with a name of BackupBuckets": func() error {
+			attempt++
+			return patch(generated, fmt.Sprintf(`{"stringData":{"key":"evil %d"}}`, attempt))
+		},
+		// Their owner is no proof of who wrote it.
+		"Secrets of ManagedSeeds": func() error {
+			attempt++
+			return patch(ofManagedSeed, fmt.Sprintf(`{"stringData":{"key":"evil %d"}}`, attempt))
+		},
+	}
+	dryRun := func(obj client.Object, data string) func() error {
+		return func() error {
+			return attacker.Patch(ctx, obj.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(data)), client.DryRunAll) //nolint:forcetypeassert // a copy has its original's type
+		}
+	}
+	for kind, obj := range map[string]client.Object{"ConfigMap": configMap, "InternalSecret": internal, "Secret": credentials, "WorkloadIdentity": identity} {
+		// The garbage collector deletes what has only owners that do not exist.
+		attacks["the existence of a "+kind+", by its owner"] = dryRun(obj, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"none","uid":"none"}]}}`)
+		attacks["the owner of a "+kind+", to be exempt"] = dryRun(obj, `{"metadata":{"ownerReferences":[{"apiVersion":"x/v1","kind":"ManagedSeed","name":"none","uid":"none"}]}}`)
+		if kind != "WorkloadIdentity" {
+			attacks["whether a "+kind+" can be changed"] = dryRun(obj, `{"immutable":true}`)
+		}
+	}
+	attacks["the owner of a Secret, to none"] = dryRun(ofManagedSeed, `{"metadata":{"ownerReferences":null}}`)
+	for name, try := range attacks {
 		g.eventually(t, name, func() error { // a new policy takes a moment
 			if err := try(); !apierrors.IsForbidden(err) || strings.Contains(err.Error(), "cannot patch resource") || strings.Contains(err.Error(), "cannot delete resource") {
 				return fmt.Errorf("a gardenlet changes %s, or does not get to the policies: %w", name, err)

@@ -100,24 +100,22 @@ func clientPolicies() []client.Object {
 			"Gardenlets and extensions must not give a Secret in namespace "+constants.GardenNamespace+" a role for other seeds, with the label "+constants.GardenRole),
 		// Secrets of users and operators are for several seeds, which all have to be able to add their finalizer.
 		clientPolicy("changes-of-secrets.gardener.cloud",
-			fmt.Sprintf(`oldObject == null || request.namespace == '%s' || oldObject.metadata.name.startsWith('%s') || oldObject.metadata.name.%s || `+
-				`request.namespace == 'kube-system' && oldObject.metadata.name.startsWith('bootstrap-token-') || `+
-				`oldObject.metadata.?ownerReferences.orValue([]).exists(o, o.kind == 'ManagedSeed') || `+
-				`object != null && object.?type == oldObject.?type && object.?data == oldObject.?data && object.metadata.?labels == oldObject.metadata.?labels`,
-				constants.GardenerShootIssuerNamespace, constants.SecretPrefixGeneratedBackupBucket, publishedName()),
+			fmt.Sprintf(`oldObject == null || request.namespace == '%s' || request.namespace == '%s' && oldObject.metadata.name.startsWith('%s') || `+
+				`oldObject.metadata.name.%s || request.namespace == 'kube-system' && oldObject.metadata.name.startsWith('bootstrap-token-') || `+
+				unchanged("type", "data", "immutable"),
+				constants.GardenerShootIssuerNamespace, constants.GardenNamespace, constants.SecretPrefixGeneratedBackupBucket, publishedName()),
 			"Gardenlets and extensions must not change or delete Secrets of users and operators, but for finalizers and annotations"),
 		// The same is so for what else Shoots, Seeds and bindings refer to: a change would act on all that refer to it, also on other seeds. Whoever
 		// changes the configuration of the authentication is an administrator of the clusters that use it.
 		clientPolicyFor(rules("", "v1", "configmaps"), "changes-of-configmaps.gardener.cloud",
-			fmt.Sprintf(`oldObject == null || oldObject.metadata.name.%s || object != null && object.?data == oldObject.?data && `+
-				`object.?binaryData == oldObject.?binaryData && object.metadata.?labels == oldObject.metadata.?labels`, publishedName()),
+			fmt.Sprintf(`oldObject == null || oldObject.metadata.name.%s || `, publishedName())+unchanged("data", "binaryData", "immutable"),
 			"Gardenlets and extensions must not change or delete ConfigMaps of users and operators, but for finalizers and annotations"),
 		clientPolicyFor(rules(corev1beta1.GroupName, "v1beta1", "internalsecrets"), "changes-of-internalsecrets.gardener.cloud",
-			fmt.Sprintf(`oldObject == null || oldObject.metadata.name.matches('^[^.]+[.]%s$') || object != null && object.?type == oldObject.?type && `+
-				`object.?data == oldObject.?data && object.metadata.?labels == oldObject.metadata.?labels`, constants.ShootProjectSecretSuffixCAClient),
+			fmt.Sprintf(`oldObject == null || oldObject.metadata.name.matches('^[^.]+[.]%s$') || `, constants.ShootProjectSecretSuffixCAClient)+
+				unchanged("type", "data", "immutable"),
 			"Gardenlets and extensions must not change or delete InternalSecrets of users and operators, but for finalizers and annotations"),
 		clientPolicyFor(rules(securityv1alpha1.GroupName, "v1alpha1", "workloadidentities"), "changes-of-workloadidentities.gardener.cloud",
-			`oldObject == null || object != null && object.spec == oldObject.spec && object.metadata.?labels == oldObject.metadata.?labels`,
+			`oldObject == null || `+unchanged("spec"),
 			"Gardenlets and extensions must not change or delete WorkloadIdentities, but for finalizers and annotations"),
 		// What a token is for is checked when it is created.
 		clientPolicy("bootstrap-tokens.gardener.cloud",
@@ -125,6 +123,16 @@ func clientPolicies() []client.Object {
 				`['description', 'auth-extra-groups', 'token-id'].all(key, object.?data[?key] == oldObject.?data[?key])`,
 			"Gardenlets and extensions must not change which gardenlet a bootstrap token is for"),
 	)
+}
+
+// unchanged is the CEL expression for an object that stays, with the same values of some fields, labels and owners. With an owner that does not
+// exist, the garbage collector would delete it; with an immutable content, its users could not change it any more.
+func unchanged(fields ...string) string {
+	expression := `object != null && object.metadata.?labels == oldObject.metadata.?labels && object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences`
+	for _, field := range fields {
+		expression += fmt.Sprintf(` && object.?%[1]s == oldObject.?%[1]s`, field)
+	}
+	return expression
 }
 
 // clientPolicy is a policy for Secrets that clients write.

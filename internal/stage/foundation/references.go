@@ -24,9 +24,14 @@ import (
 // configMap is a kind that spec.resources names, besides those of credentials.
 const configMap = "ConfigMap"
 
-// maxReferenced is the limit for the data of all objects that spec.resources of one owner names. Copies are in the etcd of the seed, which all its
-// shoots share; sixteen Secrets of the largest size that Kubernetes has are more than extensions need.
-const maxReferenced = 16 * corev1.MaxSecretSize
+const (
+	// maxReferenced is the limit for the size of all objects that spec.resources of one owner names. Copies are in the etcd of the seed, which all
+	// its shoots share; sixteen Secrets of the largest size that Kubernetes has are more than extensions need.
+	maxReferenced = 16 * (corev1.MaxSecretSize + referencedOverhead)
+	// referencedOverhead is added to the data of each object, so that their number is limited too, to about a thousand: a copy has metadata, and
+	// costs a request to the garden and one to the seed in each reconciliation.
+	referencedOverhead = 16 << 10
+)
 
 // References are the objects that spec.resources of a Shoot or Seed names, and their copies in the seed.
 type References struct {
@@ -89,17 +94,17 @@ func (r References) Copy(ctx context.Context) error {
 			return errorcode.IfNotFound(fmt.Errorf("spec.resources: %q: %s %q: %w", resource.Name, ref.Kind, ref.Name, err), corev1beta1.ErrorConfigurationProblem)
 		}
 		if size += sizeOf(object); size > maxReferenced {
-			return errorcode.With(fmt.Errorf("spec.resources: %q: %s %q: what all of them have in their data must not be larger than %d MiB", resource.Name, ref.Kind,
-				ref.Name, maxReferenced>>20), corev1beta1.ErrorConfigurationProblem)
+			return errorcode.With(fmt.Errorf("spec.resources: %q: %s %q: the data of all objects, and %d KiB for each, must not be larger than %d KiB", resource.Name,
+				ref.Kind, ref.Name, referencedOverhead>>10, maxReferenced>>10), corev1beta1.ErrorConfigurationProblem)
 		}
 		objects = append(objects, object)
 	}
 	return r.Run.Apply(ctx, objects...)
 }
 
-// sizeOf is the size of the data of an object.
+// sizeOf is the size of the data of an object, and what is added for each.
 func sizeOf(object client.Object) int {
-	size := 0
+	size := referencedOverhead
 	switch object := object.(type) {
 	case *corev1.ConfigMap:
 		for key, value := range object.Data {

@@ -145,6 +145,28 @@ func TestReferencesAreLimited(t *testing.T) {
 	}
 }
 
+// Small objects are limited by their number: each costs requests and metadata.
+func TestNumberOfReferencesIsLimited(t *testing.T) {
+	const most = 1040
+	shoot := &corev1beta1.Shoot{}
+	for i := range most + 1 {
+		resource := corev1beta1.NamedResourceReference{Name: fmt.Sprintf("small-%d", i)}
+		resource.ResourceRef.Kind, resource.ResourceRef.Name = configMap, resource.Name
+		shoot.Spec.Resources = append(shoot.Spec.Resources, resource)
+	}
+	none := fake.NewClientBuilder().WithScheme(stagetest.Scheme(t)).Build()
+	empty := interceptor.NewClient(none, interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return nil
+		},
+	})
+	in := Inputs{Run: &stage.Run{SeedAPI: none, GardenAPI: empty, Namespace: stagetest.Namespace, FieldManager: "gardenlet"}, Shoot: shoot}
+	err := in.references().Copy(t.Context())
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf(`spec.resources: "small-%d"`, most)) || !slices.Contains(errorcode.Of(err), corev1beta1.ErrorConfigurationProblem) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 // The user has to create a missing object. A garden that does not answer is a temporary error.
 func TestMissingReferences(t *testing.T) {
 	shoot := &corev1beta1.Shoot{}

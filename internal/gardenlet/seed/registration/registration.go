@@ -4,6 +4,7 @@ package registration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -21,6 +23,26 @@ import (
 
 // timeout is the end of the registration: a read and a write, repeated after a conflict.
 const timeout = time.Minute
+
+// retryAfter is how long after a refusal the Seed is updated again.
+const retryAfter = time.Minute
+
+// ErrRefused is in errors for a Seed that exists, and that the garden does not let the gardenlet change: an operator has to do something first, such
+// as add a new domain. The shoots of the seed need a gardenlet until then.
+var ErrRefused = errors.New("the Seed stays as it is")
+
+// Retry updates the Seed again until the garden no longer refuses it, or the context ends.
+func Retry(ctx context.Context, gardenAPI client.Client, config *gardenletconfigv1alpha1.SeedConfig, refused error, clk clock.Clock) {
+	log := logf.FromContext(ctx)
+	for err := refused; err != nil; err = Register(ctx, gardenAPI, config) {
+		log.Error(err, "Failed updating Seed from the configuration, will retry", "after", retryAfter)
+		select {
+		case <-ctx.Done():
+			return
+		case <-clk.After(retryAfter):
+		}
+	}
+}
 
 // Register creates the Seed, or updates what differs from the configuration. Labels and annotations that are not in the configuration stay.
 func Register(ctx context.Context, gardenAPI client.Client, config *gardenletconfigv1alpha1.SeedConfig) error {
@@ -42,7 +64,11 @@ func Register(ctx context.Context, gardenAPI client.Client, config *gardenletcon
 			return nil
 		}
 		log.Info("Updating Seed", "seed", config.Name)
-		return gardenAPI.Patch(ctx, want, client.MergeFromWithOptions(current, client.MergeFromWithOptimisticLock{}))
+		err = gardenAPI.Patch(ctx, want, client.MergeFromWithOptions(current, client.MergeFromWithOptimisticLock{}))
+		if apierrors.IsForbidden(err) {
+			return fmt.Errorf("%w: %w", ErrRefused, err)
+		}
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("register Seed %q: %w", config.Name, err)
