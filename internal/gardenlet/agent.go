@@ -27,7 +27,6 @@ import (
 	"gardener.cloud/gardener/internal/gardenlet/seed/registration"
 	"gardener.cloud/gardener/internal/gardenlet/seed/system"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/lifecycle"
-	"gardener.cloud/gardener/internal/gardenlet/upgrade"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/internal/shoot/technicalid"
 	"gardener.cloud/gardener/internal/stage/systemcomponents"
@@ -75,9 +74,6 @@ func (a *agent) Start(ctx context.Context) error {
 	}
 	if err := system.DeployCRDs(ctx, a.seedAPI); err != nil {
 		return fmt.Errorf("deploy CRDs to the seed: %w", err)
-	}
-	if err := upgrade.CreateOwn(ctx, garden.api, a.seedAPI, a.config.SeedConfig.Name); err != nil {
-		return err
 	}
 	if err := a.addControllers(garden); err != nil {
 		return fmt.Errorf("add controllers: %w", err)

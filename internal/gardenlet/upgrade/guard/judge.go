@@ -82,10 +82,13 @@ func ended(last *corev1.ContainerStateTerminated) string {
 
 // steadySince returns since when all pods are those of the new gardenlet, are ready, and one of them leads; or why that is not so.
 func steadySince(t *trial.Trial, o observed) (time.Time, string) {
+	if t.Applied.IsZero() { // what runs may be the gardenlet before
+		return time.Time{}, "its objects have not all been applied"
+	}
 	if o.Deployment == nil {
 		return time.Time{}, fmt.Sprintf("Deployment %q does not exist", gardenlet.Name)
 	}
-	since, leader := t.Since.Time, ""
+	since, leader := t.Applied.Time, ""
 	if t.Lease != "" && o.Lease != nil {
 		leader, _, _ = strings.Cut(ptr.Deref(o.Lease.Spec.HolderIdentity, ""), "_")
 		if acquired := o.Lease.Spec.AcquireTime; acquired != nil && acquired.After(since) {

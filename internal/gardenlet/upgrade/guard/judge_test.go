@@ -56,9 +56,11 @@ func TestJudge(t *testing.T) {
 	for name, tc := range map[string]struct {
 		observed
 		noLease bool
-		after   time.Duration
-		want    verdict
-		failed  string
+		// partly says that not all objects have been applied.
+		partly bool
+		after  time.Duration
+		want   verdict
+		failed string
 	}{
 		"it leads for a minute": {
 			observed: observed{complete(0), []corev1.Pod{ready("new", 10*time.Second)}, held("new", 20*time.Second)},
@@ -75,6 +77,14 @@ func TestJudge(t *testing.T) {
 		"pods were not replaced": {
 			observed: observed{complete(0), []corev1.Pod{ready("old", -time.Hour, restarted(9))}, held("old", -time.Hour)},
 			after:    time.Minute, want: verdict{Works: true},
+		},
+		"not all is applied, the old one works": {
+			observed: observed{complete(0), []corev1.Pod{ready("old", -time.Hour)}, held("old", -time.Hour)}, partly: true,
+			after: 9 * time.Minute, want: verdict{RecheckIn: time.Minute},
+		},
+		"all is never applied": {
+			observed: observed{complete(0), []corev1.Pod{ready("old", -time.Hour)}, held("old", -time.Hour)}, partly: true,
+			after: 10 * time.Minute, failed: "its objects have not all been applied",
 		},
 		"the old one leads still": {
 			observed: observed{complete(0), []corev1.Pod{ready("new", 10*time.Second), ready("old", -time.Hour, ending)}, held("old", -time.Hour)},
@@ -103,7 +113,10 @@ func TestJudge(t *testing.T) {
 		"it was deleted": {observed: observed{}, after: 10 * time.Minute, failed: `Deployment "gardenlet" does not exist`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			try := &trial.Trial{Since: metav1.NewTime(begin), Lease: "lease"}
+			try := &trial.Trial{Since: metav1.NewTime(begin), Applied: metav1.NewTime(begin), Lease: "lease"}
+			if tc.partly {
+				try.Applied = metav1.Time{}
+			}
 			if tc.noLease {
 				try.Lease = ""
 			}
