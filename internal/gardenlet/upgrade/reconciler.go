@@ -38,6 +38,9 @@ const passTimeout = 3 * time.Minute
 // waitTimeout is how long a guard that does not run, or cannot restore an object, counts as progress.
 const waitTimeout = 5 * time.Minute
 
+// confirmAfter is after which time it is checked again whether the Lease in the garden was renewed: the first renewal follows the start at once.
+const confirmAfter = 10 * time.Second
+
 const operationForceRedeploy = constants.OperationForceRedeploy
 
 type reconciler struct {
@@ -83,7 +86,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.report(ctx, object, outcome); err != nil {
 		return kube.Result(err)
 	}
-	if outcome.Status == corev1beta1.ConditionProgressing { // waiting for too long is reported
+	if outcome.Status == corev1beta1.ConditionProgressing {
+		if !r.ReachesGarden() {
+			return reconcile.Result{RequeueAfter: min(r.SyncPeriod, confirmAfter)}, nil
+		}
+		// Waiting for too long is reported.
 		return reconcile.Result{RequeueAfter: min(r.SyncPeriod, waitTimeout)}, nil
 	}
 	return reconcile.Result{RequeueAfter: r.SyncPeriod}, nil
@@ -231,8 +238,14 @@ func (r *reconciler) act(ctx context.Context, what action, want *desired, o obse
 	if err := kube.Apply(ctx, r.SeedAPI, release.FieldOwner, want.objects...); err != nil {
 		return none, err
 	}
-	if last.Applied.IsZero() {
-		last.Applied = metav1.NewTime(r.Clock.Now())
+	confirms := last.Confirmed != r.Pod && r.ReachesGarden()
+	if last.Applied.IsZero() || confirms {
+		if last.Applied.IsZero() {
+			last.Applied = metav1.NewTime(r.Clock.Now())
+		}
+		if confirms {
+			last.Confirmed = r.Pod
+		}
 		if err := last.Write(ctx, r.SeedAPI); err != nil {
 			return none, err
 		}
@@ -265,7 +278,7 @@ func (r *reconciler) prepare(ctx context.Context, what action, want *desired, la
 		}
 	}
 	last.ID, last.Generation, last.State, last.Reason, last.Lease = want.id, want.generation, trial.Preparing, "", want.lease
-	last.Since, last.Applied = metav1.NewTime(r.Clock.Now()), metav1.Time{}
+	last.Since, last.Applied, last.Confirmed = metav1.NewTime(r.Clock.Now()), metav1.Time{}, ""
 	// Before the guard, which ends if there is nothing to be tried.
 	if err := last.Write(ctx, r.SeedAPI); err != nil {
 		return err

@@ -66,6 +66,8 @@ type Trial struct {
 	Lease string `json:"lease,omitempty"`
 	// Reason says why it did not work.
 	Reason string `json:"reason,omitempty"`
+	// Confirmed is the pod whose gardenlet has renewed its Lease in the garden after Applied. It shows that what leads reaches the garden.
+	Confirmed string `json:"confirmed,omitempty"`
 	// RestoreError is why the objects before could not be applied yet.
 	RestoreError string `json:"restoreError,omitempty"`
 	// Previous are the objects before, until the trial has succeeded.

@@ -377,7 +377,8 @@ func (f *fixture) runController(t *testing.T) (stop func()) {
 		return errors.Join(mgr.Add(garden), upgrade.Add(mgr, upgrade.Values{
 			SeedName: seedName, Garden: garden, GardenAPI: f.garden, SeedAPI: f.client(t, seedConfig), SeedVersion: versions,
 			KubeconfigSecret: &corev1.SecretReference{Namespace: "garden", Name: "gardenlet-kubeconfig"},
-			HostsGarden:      func(context.Context) (bool, error) { return false, nil }, SyncPeriod: time.Hour, Clock: f.clock,
+			Pod:              "v2", ReachesGarden: func() bool { return true },
+			HostsGarden: func(context.Context) (bool, error) { return false, nil }, SyncPeriod: time.Hour, Clock: f.clock,
 		}))
 	})
 }
