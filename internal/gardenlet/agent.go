@@ -29,7 +29,6 @@ import (
 	"gardener.cloud/gardener/internal/gardenlet/seed/registration"
 	"gardener.cloud/gardener/internal/gardenlet/seed/system"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/lifecycle"
-	"gardener.cloud/gardener/internal/gardenlet/upgrade"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/internal/shoot/technicalid"
 	"gardener.cloud/gardener/internal/stage/systemcomponents"
@@ -72,17 +71,11 @@ func (a *agent) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	refused, err := a.register(ctx, garden)
-	if err != nil {
+	if err := a.register(ctx, garden); err != nil {
 		return err
 	}
 	if err := system.DeployCRDs(ctx, a.seedAPI); err != nil {
 		return fmt.Errorf("deploy CRDs to the seed: %w", err)
-	}
-	if !refused { // a new Gardenlet would be refused for the same reason: the next start creates it
-		if err := upgrade.CreateOwn(ctx, garden.api, a.seedAPI, a.config.SeedConfig.Name); err != nil {
-			return err
-		}
 	}
 	if err := a.addControllers(garden); err != nil {
 		return fmt.Errorf("add controllers: %w", err)
@@ -92,12 +85,12 @@ func (a *agent) Start(ctx context.Context) error {
 
 // register registers the seed. If the garden refuses the new configuration of a seed, it reports so: the gardenlet serves its shoots as before, and
 // tries again.
-func (a *agent) register(ctx context.Context, garden *gardenCluster) (refused bool, _ error) {
+func (a *agent) register(ctx context.Context, garden *gardenCluster) error {
 	err := registration.Register(ctx, garden.api, a.config.SeedConfig)
 	if !errors.Is(err, registration.ErrRefused) {
-		return false, err
+		return err
 	}
-	return true, a.Add(manager.RunnableFunc(func(ctx context.Context) error {
+	return a.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		registration.Retry(logf.IntoContext(ctx, a.GetLogger()), garden.api, a.config.SeedConfig, err, a.clock)
 		return nil
 	}))

@@ -48,7 +48,8 @@ func (a *agent) addUpgradeController(garden *gardenCluster) error {
 		SeedName: a.config.SeedConfig.Name, Garden: garden, GardenAPI: garden.api, SeedAPI: a.seedAPI, SeedVersion: a.seedDiscovery,
 		KubeconfigSecret: a.config.GardenClientConnection.KubeconfigSecret,
 		HostsGarden:      func(ctx context.Context) (bool, error) { return system.HostsGarden(ctx, a.seedAPI) },
-		SyncPeriod:       a.config.Controllers.Gardenlet.SyncPeriod.Duration, Clock: a.clock,
+		Pod:              a.gardener.Name, ReachesGarden: a.health.Renewed,
+		SyncPeriod: a.config.Controllers.Gardenlet.SyncPeriod.Duration, Clock: a.clock,
 	})
 }
 

@@ -53,6 +53,10 @@ type Values struct {
 	KubeconfigSecret *corev1.SecretReference
 	// HostsGarden says whether a garden runs in the seed.
 	HostsGarden func(context.Context) (bool, error)
+	// Pod is the name of the pod of this process.
+	Pod string
+	// ReachesGarden says whether the process has renewed the Lease of the seed in the garden.
+	ReachesGarden func() bool
 	// SyncPeriod is how often an unchanged Gardenlet is reconciled.
 	SyncPeriod time.Duration
 	// Clock is for conditions and trials.

@@ -20,8 +20,8 @@ const (
 	ownConfigMapKey = "gardenlet.yaml"
 )
 
-// CreateOwn creates the Gardenlet of a gardenlet that was installed by hand, unless it exists.
-func CreateOwn(ctx context.Context, gardenAPI client.Client, seedAPI client.Reader, seedName string) error {
+// createOwn creates the Gardenlet of a gardenlet that was installed by hand, unless it exists.
+func createOwn(ctx context.Context, gardenAPI client.Client, seedAPI client.Reader, seedName string) error {
 	config, key := &corev1.ConfigMap{}, client.ObjectKey{Namespace: constants.GardenNamespace, Name: ownConfigMap}
 	if err := seedAPI.Get(ctx, key, config); apierrors.IsNotFound(err) {
 		return nil

@@ -1,12 +1,19 @@
 package upgrade
 
 import (
+	"errors"
+	"strings"
 	"testing"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/component/gardenlet/release"
 	"gardener.cloud/gardener/internal/gardenlet/upgrade/trial"
@@ -19,23 +26,24 @@ func TestDecide(t *testing.T) {
 		want action
 	}{
 		"as it is":                             {observed{Trial: state("", "")}, keep},
-		"the first change":                     {observed{Trial: state("", ""), Differs: true}, prepare},
-		"a change after one that worked":       {observed{Trial: state("old", trial.Succeeded), Differs: true}, prepare},
-		"what works has been changed by hand":  {observed{Trial: state("new", trial.Succeeded), Differs: true}, prepare},
-		"prepared, the guard starts":           {observed{Trial: state("new", trial.Preparing), Differs: true}, await},
-		"prepared, the guard runs":             {observed{Trial: state("new", trial.Preparing), Differs: true, GuardReady: true}, begin},
-		"prepared, and changed back":           {observed{Trial: state("old", trial.Preparing), GuardReady: true}, keep},
-		"prepared, and changed again":          {observed{Trial: state("old", trial.Preparing), Differs: true, GuardReady: true}, replace},
-		"tried, interrupted":                   {observed{Trial: state("new", trial.Trying), Differs: true}, apply},
+		"the first change":                     {observed{Trial: state("", ""), Differs: "a"}, prepare},
+		"a change after one that worked":       {observed{Trial: state("old", trial.Succeeded), Differs: "a"}, prepare},
+		"what works has been changed by hand":  {observed{Trial: state("new", trial.Succeeded), Differs: "a"}, repair},
+		"prepared, the guard starts":           {observed{Trial: state("new", trial.Preparing), Differs: "a", Guard: guardState{Exists: true, Unready: errors.New("starts")}}, await},
+		"prepared, the guard runs":             {observed{Trial: state("new", trial.Preparing), Differs: "a"}, begin},
+		"prepared, and changed back":           {observed{Trial: state("old", trial.Preparing)}, keep},
+		"prepared, and changed again":          {observed{Trial: state("old", trial.Preparing), Differs: "a"}, replace},
+		"tried, interrupted":                   {observed{Trial: state("new", trial.Trying), Differs: "a"}, apply},
 		"tried":                                {observed{Trial: state("new", trial.Trying)}, apply},
-		"tried, and changed":                   {observed{Trial: state("old", trial.Trying), Differs: true}, replace},
-		"rolling back":                         {observed{Trial: state("new", trial.RollingBack), Differs: true}, await},
-		"rolling back, and changed":            {observed{Trial: state("old", trial.RollingBack), Differs: true}, await},
-		"rolled back":                          {observed{Trial: state("new", trial.RolledBack), Differs: true}, restore},
-		"rolled back, to be tried again":       {observed{Trial: state("new", trial.RolledBack), Differs: true, Retry: true}, prepare},
-		"rolled back, and changed":             {observed{Trial: state("old", trial.RolledBack), Differs: true}, prepare},
+		"tried, and changed":                   {observed{Trial: state("old", trial.Trying), Differs: "a"}, replace},
+		"rolling back":                         {observed{Trial: state("new", trial.RollingBack), Differs: "a"}, await},
+		"rolling back, and changed":            {observed{Trial: state("old", trial.RollingBack), Differs: "a"}, await},
+		"rolled back":                          {observed{Trial: state("new", trial.RolledBack), Differs: "a"}, restore},
+		"rolled back, to be tried again":       {observed{Trial: state("new", trial.RolledBack), Differs: "a", Retry: true}, prepare},
+		"rolled back, and changed":             {observed{Trial: state("old", trial.RolledBack), Differs: "a"}, prepare},
 		"rolled back, and changed back":        {observed{Trial: state("old", trial.RolledBack)}, keep},
-		"created by the gardenlet, a change":   {observed{Trial: state("", ""), Differs: true, Unapproved: true}, refuse},
+		"changed by hand, not approved":        {observed{Trial: state("new", trial.Succeeded), Differs: "a", Unapproved: true}, refuse},
+		"created by the gardenlet, a change":   {observed{Trial: state("", ""), Differs: "a", Unapproved: true}, refuse},
 		"created by the gardenlet, no change":  {observed{Trial: state("", ""), Unapproved: true}, keep},
 		"created by the gardenlet, to be kept": {observed{Trial: state("old", trial.Succeeded), Unapproved: true}, keep},
 	} {
@@ -43,6 +51,68 @@ func TestDecide(t *testing.T) {
 			tc.ID = "new"
 			if got := decide(tc.observed); got != tc.want {
 				t.Errorf("decide() = %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// A guard whose role is gone, or is another one, ends.
+func TestGuardOf(t *testing.T) {
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{UID: "role"}}
+	deployment := func(owner types.UID, available int32) *appsv1.Deployment {
+		return &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: owner}}},
+			Spec:       appsv1.DeploymentSpec{Replicas: new(int32(1))}, Status: appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: available},
+		}
+	}
+	ending := deployment("role", 1)
+	ending.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	for name, tc := range map[string]struct {
+		role          *rbacv1.ClusterRole
+		deployment    *appsv1.Deployment
+		exists, ready bool
+	}{
+		"it runs":             {role, deployment("role", 1), true, true},
+		"it starts":           {role, deployment("role", 0), true, false},
+		"it does not exist":   {role, &appsv1.Deployment{}, false, false},
+		"of another role":     {role, deployment("before", 1), false, false},
+		"its role is gone":    {&rbacv1.ClusterRole{}, deployment("before", 1), false, false},
+		"nothing exists":      {&rbacv1.ClusterRole{}, &appsv1.Deployment{}, false, false},
+		"it is being deleted": {role, ending, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := guardOf(tc.role, tc.deployment); got.Exists != tc.exists || (got.Unready == nil) != tc.ready {
+				t.Errorf("guardOf() = %+v, want exists %t, ready %t", got, tc.exists, tc.ready)
+			}
+		})
+	}
+}
+
+// Who waits in vain learns why.
+func TestWaiting(t *testing.T) {
+	since := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	unready := guardState{Exists: true, Unready: errors.New("ImagePullBackOff")}
+	for name, tc := range map[string]struct {
+		trial   trial.Trial
+		guard   guardState
+		after   time.Duration
+		status  corev1beta1.ConditionStatus
+		reason  string
+		message string
+	}{
+		"the guard starts":         {trial.Trial{State: trial.Preparing}, unready, time.Minute, corev1beta1.ConditionProgressing, "Reconciling", "ImagePullBackOff"},
+		"the guard cannot start":   {trial.Trial{State: trial.Preparing}, unready, 5 * time.Minute, corev1beta1.ConditionFalse, "GuardNotReady", "ImagePullBackOff"},
+		"nobody decides":           {trial.Trial{State: trial.Trying}, unready, 5 * time.Minute, corev1beta1.ConditionFalse, "GuardNotReady", "ImagePullBackOff"},
+		"it is tried":              {trial.Trial{State: trial.Trying}, guardState{Exists: true}, 9 * time.Minute, corev1beta1.ConditionProgressing, "Reconciling", "rolled back if it does not work"},
+		"it is rolled back":        {trial.Trial{State: trial.RollingBack, Reason: "it crashes"}, guardState{Exists: true}, 9 * time.Minute, corev1beta1.ConditionProgressing, "Reconciling", "it crashes"},
+		"it failed to be restored": {trial.Trial{State: trial.RollingBack, RestoreError: "forbidden"}, guardState{Exists: true}, time.Minute, corev1beta1.ConditionProgressing, "Reconciling", "forbidden"},
+		"it cannot be rolled back": {trial.Trial{State: trial.RollingBack, RestoreError: "forbidden"}, guardState{Exists: true}, 5 * time.Minute, corev1beta1.ConditionFalse, "RollbackFailed", "forbidden"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.trial.Since = metav1.NewTime(since)
+			got := waiting(&tc.trial, tc.guard, since.Add(tc.after))
+			if got.Status != tc.status || got.Reason != tc.reason || !strings.Contains(got.Message, tc.message) {
+				t.Errorf("waiting() = %+v, want %s, %s with %q", got, tc.status, tc.reason, tc.message)
 			}
 		})
 	}

@@ -35,26 +35,40 @@ import (
 // passTimeout is the end of a pass: most of it is for pulling the chart.
 const passTimeout = 3 * time.Minute
 
+// waitTimeout is how long a guard that does not run, or cannot restore an object, counts as progress.
+const waitTimeout = 5 * time.Minute
+
+// confirmAfter is after which time it is checked again whether the Lease in the garden was renewed: the first renewal follows the start at once.
+const confirmAfter = 10 * time.Second
+
 const operationForceRedeploy = constants.OperationForceRedeploy
 
 type reconciler struct {
 	Values
 	gardenCache client.Client
 	charts      *chart.Puller
+	// mayExist says that the Gardenlet existed since the process started: an operator who deletes it then does not want another one. Only one pass
+	// runs at a time.
+	mayExist bool
 }
 
 // Reconcile brings the gardenlet to the state of its Gardenlet.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	object := &seedmanagementv1alpha1.Gardenlet{}
 	if err := r.gardenCache.Get(ctx, req.NamespacedName, object); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+		if !apierrors.IsNotFound(err) || r.mayExist {
+			return reconcile.Result{}, client.IgnoreNotFound(err)
+		}
+		err := createOwn(ctx, r.GardenAPI, r.SeedAPI, r.SeedName)
+		r.mayExist = err == nil
+		return reconcile.Result{}, err
 	}
 	if object.DeletionTimestamp != nil || byOperator(object) {
 		return reconcile.Result{}, nil
 	}
-	renews := operates(object, constants.GardenerOperationRenewKubeconfig)
-	if renews {
-		if err := r.renewKubeconfig(ctx); err != nil {
+	r.mayExist = true
+	if operates(object, constants.GardenerOperationRenewKubeconfig) {
+		if err := r.renewKubeconfig(ctx, object); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -72,11 +86,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.report(ctx, object, outcome); err != nil {
 		return kube.Result(err)
 	}
-	if renews {
-		if err := kube.RemoveFromAnnotation(ctx, r.GardenAPI, object, constants.GardenerOperation, constants.OperationsSeparator,
-			[]string{constants.GardenerOperationRenewKubeconfig}); err != nil {
-			return kube.Result(err)
+	if outcome.Status == corev1beta1.ConditionProgressing {
+		if !r.ReachesGarden() {
+			return reconcile.Result{RequeueAfter: min(r.SyncPeriod, confirmAfter)}, nil
 		}
+		// Waiting for too long is reported.
+		return reconcile.Result{RequeueAfter: min(r.SyncPeriod, waitTimeout)}, nil
 	}
 	return reconcile.Result{RequeueAfter: r.SyncPeriod}, nil
 }
@@ -86,14 +101,32 @@ func operates(object *seedmanagementv1alpha1.Gardenlet, operation string) bool {
 	return slices.Contains(strings.Split(object.Annotations[constants.GardenerOperation], constants.OperationsSeparator), operation)
 }
 
-// renewKubeconfig requests a new certificate for the garden, after which the process restarts.
-func (r *reconciler) renewKubeconfig(ctx context.Context) error {
+// renewKubeconfig requests a new certificate for the garden, after which the process restarts. The operation is removed at once: what else fails
+// would have each new process request another one.
+func (r *reconciler) renewKubeconfig(ctx context.Context, object *seedmanagementv1alpha1.Gardenlet) error {
+	if err := r.keepRolledBack(ctx, object); err != nil {
+		return err
+	}
 	if r.KubeconfigSecret == nil {
 		logf.FromContext(ctx).Info("Ignoring operation as the gardenlet does not renew its kubeconfig", "operation", constants.GardenerOperationRenewKubeconfig)
-		return nil
+	} else {
+		logf.FromContext(ctx).Info("Requesting a new client certificate for the garden")
+		if err := credentials.RequestRenewal(ctx, r.SeedAPI, *r.KubeconfigSecret); err != nil {
+			return err
+		}
 	}
-	logf.FromContext(ctx).Info("Requesting a new client certificate for the garden")
-	return credentials.RequestRenewal(ctx, r.SeedAPI, *r.KubeconfigSecret)
+	return kube.RemoveFromAnnotation(ctx, r.GardenAPI, object, constants.GardenerOperation, constants.OperationsSeparator,
+		[]string{constants.GardenerOperationRenewKubeconfig})
+}
+
+// keepRolledBack records that a generation does not request what was rolled back again: the API server has raised it for another operation.
+func (r *reconciler) keepRolledBack(ctx context.Context, object *seedmanagementv1alpha1.Gardenlet) error {
+	last, err := trial.Read(ctx, r.SeedAPI)
+	if err != nil || last.State != trial.RolledBack || last.Generation == object.Generation {
+		return err
+	}
+	last.Generation = object.Generation
+	return last.Write(ctx, r.SeedAPI)
 }
 
 // upgrade deploys the gardenlet if it differs, and returns the condition.
@@ -102,25 +135,27 @@ func (r *reconciler) upgrade(ctx context.Context, object *seedmanagementv1alpha1
 	if err != nil {
 		return corev1beta1.Condition{}, err
 	}
+	// Before the record: a guard that has ended has written its decision.
+	state, err := r.guard(ctx)
+	if err != nil {
+		return corev1beta1.Condition{}, err
+	}
 	last, err := trial.Read(ctx, r.SeedAPI)
 	if err != nil {
 		return corev1beta1.Condition{}, err
 	}
 	o := observed{
-		ID: desired.id, Trial: last, Unapproved: object.Annotations[seedmanagementv1alpha1.AnnotationCreatedByGardenlet] == "true",
+		Guard: state, ID: desired.id, Trial: last, Unapproved: object.Annotations[seedmanagementv1alpha1.AnnotationCreatedByGardenlet] == "true",
 		// The API server removes the operation reconcile, and raises the generation for it, as for others.
 		Retry: last.Generation != object.Generation && !operates(object, constants.GardenerOperationRenewKubeconfig),
 	}
-	if o.Differs, err = trial.Differ(ctx, r.SeedAPI, r.SeedAPI, desired.objects); err != nil {
-		return corev1beta1.Condition{}, err
-	}
-	if last.State == trial.Preparing {
-		if o.GuardReady, err = r.guardReady(ctx); err != nil {
+	if goOn(o) == "" {
+		if o.Differs, err = trial.Differ(ctx, r.SeedAPI, r.SeedAPI, desired.objects); err != nil {
 			return corev1beta1.Condition{}, err
 		}
 	}
 	desired.generation = object.Generation
-	return r.act(ctx, decide(o), desired, last)
+	return r.act(ctx, decide(o), desired, o)
 }
 
 // desired is what a Gardenlet requests.
@@ -137,8 +172,8 @@ type desired struct {
 }
 
 // act does what was decided.
-func (r *reconciler) act(ctx context.Context, what action, want *desired, last *trial.Trial) (corev1beta1.Condition, error) {
-	log := logf.FromContext(ctx).WithValues("chart", want.url)
+func (r *reconciler) act(ctx context.Context, what action, want *desired, o observed) (corev1beta1.Condition, error) {
+	log, last := logf.FromContext(ctx).WithValues("chart", want.url), o.Trial
 	none := corev1beta1.Condition{}
 	switch what {
 	case keep:
@@ -155,10 +190,14 @@ func (r *reconciler) act(ctx context.Context, what action, want *desired, last *
 	case refuse:
 		return unapproved(), nil
 	case await:
-		if last.State == trial.RollingBack {
-			return progressing("The new gardenlet is rolled back to the one before: " + last.Reason), nil
+		deploy := r.ensureGuard
+		if last.State == trial.Preparing { // there may be the guard of another trial
+			deploy = r.deployGuard
 		}
-		return progressing("Waiting for the process that rolls the new gardenlet back if it does not work"), r.deployGuard(ctx, last.Previous)
+		if err := deploy(ctx, o); err != nil {
+			return none, err
+		}
+		return waiting(last, o.Guard, r.Clock.Now()), nil
 	case restore:
 		if last.Generation != want.generation {
 			last.Generation = want.generation
@@ -166,22 +205,52 @@ func (r *reconciler) act(ctx context.Context, what action, want *desired, last *
 				return none, err
 			}
 		}
-		return rolledBack(last.Reason), trial.Restore(ctx, r.SeedAPI, last.Previous)
+		// What is not of the chart, the guard has restored; the record could name any object.
+		previous, err := trial.Of(last.Previous, want.objects, r.SeedAPI.Scheme())
+		if err != nil {
+			return none, err
+		}
+		return rolledBack(last.Reason), trial.Restore(ctx, r.SeedAPI, previous)
+	case repair:
+		log.Info("Applying the objects of the gardenlet again as one differs", "object", o.Differs)
+		if err := kube.Apply(ctx, r.SeedAPI, release.FieldOwner, want.objects...); err != nil {
+			return none, err
+		}
+		differs, err := trial.Differ(ctx, r.SeedAPI, r.SeedAPI, want.objects)
+		if err != nil || differs == "" {
+			return reconciled(want.url), err
+		}
+		return unsettled(differs), nil
 	case prepare, replace:
 		log.Info("Preparing to deploy another gardenlet", "release", want.id)
 		return progressing("The gardenlet is prepared to be deployed"), r.prepare(ctx, what, want, last)
 	case begin:
 		log.Info("Deploying another gardenlet", "release", want.id)
-		last.State, last.Since, last.Lease = trial.Trying, metav1.NewTime(r.Clock.Now()), want.lease
+		last.State, last.Since, last.Applied, last.Lease = trial.Trying, metav1.NewTime(r.Clock.Now()), metav1.Time{}, want.lease
 		if err := last.Write(ctx, r.SeedAPI); err != nil {
 			return none, err
 		}
 	case apply:
+		if err := r.ensureGuard(ctx, o); err != nil {
+			return none, err
+		}
 	}
 	if err := kube.Apply(ctx, r.SeedAPI, release.FieldOwner, want.objects...); err != nil {
 		return none, err
 	}
-	return deployed(), nil
+	confirms := last.Confirmed != r.Pod && r.ReachesGarden()
+	if last.Applied.IsZero() || confirms {
+		if last.Applied.IsZero() {
+			last.Applied = metav1.NewTime(r.Clock.Now())
+		}
+		if confirms {
+			last.Confirmed = r.Pod
+		}
+		if err := last.Write(ctx, r.SeedAPI); err != nil {
+			return none, err
+		}
+	}
+	return waiting(last, o.Guard, r.Clock.Now()), nil
 }
 
 // prepare records what there is now, unless that is a release that is tried itself, and deploys the guard.
@@ -209,15 +278,25 @@ func (r *reconciler) prepare(ctx context.Context, what action, want *desired, la
 		}
 	}
 	last.ID, last.Generation, last.State, last.Reason, last.Lease = want.id, want.generation, trial.Preparing, "", want.lease
+	last.Since, last.Applied, last.Confirmed = metav1.NewTime(r.Clock.Now()), metav1.Time{}, ""
 	// Before the guard, which ends if there is nothing to be tried.
 	if err := last.Write(ctx, r.SeedAPI); err != nil {
 		return err
 	}
-	return r.deployGuard(ctx, last.Previous)
+	return r.deployGuard(ctx, observed{Trial: last})
+}
+
+// ensureGuard deploys the guard if there is none: without it, nobody decides. One that runs stays as it is.
+func (r *reconciler) ensureGuard(ctx context.Context, o observed) error {
+	if o.Guard.Exists {
+		return nil
+	}
+	return r.deployGuard(ctx, o)
 }
 
 // deployGuard deploys the process that decides about the new gardenlet.
-func (r *reconciler) deployGuard(ctx context.Context, previous []trial.Previous) error {
+func (r *reconciler) deployGuard(ctx context.Context, o observed) error {
+	previous := o.Trial.Previous
 	role, err := guard.Role(previous)
 	if err != nil {
 		return err
@@ -236,15 +315,26 @@ func (r *reconciler) deployGuard(ctx context.Context, previous []trial.Previous)
 	return kube.Apply(ctx, r.SeedAPI, release.FieldOwner, objects...)
 }
 
-// guardReady says whether the guard runs.
-func (r *reconciler) guardReady(ctx context.Context) (bool, error) {
-	deployment, key := &appsv1.Deployment{}, client.ObjectKey{Namespace: constants.GardenNamespace, Name: gardenlet.GuardName}
-	if err := r.SeedAPI.Get(ctx, key, deployment); apierrors.IsNotFound(err) {
-		return false, nil
-	} else if err != nil {
-		return false, fmt.Errorf("read Deployment %q: %w", key, err)
+// guard reads the guard. One without its ClusterRole ends, as it belongs to that.
+func (r *reconciler) guard(ctx context.Context) (guardState, error) {
+	role, deployment := &rbacv1.ClusterRole{}, &appsv1.Deployment{}
+	if err := r.SeedAPI.Get(ctx, client.ObjectKey{Name: gardenlet.GuardRole}, role); client.IgnoreNotFound(err) != nil {
+		return guardState{}, fmt.Errorf("read ClusterRole %q: %w", gardenlet.GuardRole, err)
 	}
-	return kube.DeploymentComplete(deployment) == nil, nil
+	key := client.ObjectKey{Namespace: constants.GardenNamespace, Name: gardenlet.GuardName}
+	if err := r.SeedAPI.Get(ctx, key, deployment); client.IgnoreNotFound(err) != nil {
+		return guardState{}, fmt.Errorf("read Deployment %q: %w", key, err)
+	}
+	return guardOf(role, deployment), nil
+}
+
+// guardOf returns what a ClusterRole and a Deployment, which are empty if they do not exist, say about the guard.
+func guardOf(role *rbacv1.ClusterRole, deployment *appsv1.Deployment) guardState {
+	owned := slices.ContainsFunc(deployment.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == role.UID })
+	if role.UID == "" || !owned || role.DeletionTimestamp != nil || deployment.DeletionTimestamp != nil {
+		return guardState{Unready: fmt.Errorf("Deployment %q does not exist", gardenlet.GuardName)}
+	}
+	return guardState{Exists: true, Unready: kube.DeploymentComplete(deployment)}
 }
 
 // render pulls the chart of a Gardenlet and renders it.

@@ -10,6 +10,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/gardenlet/upgrade/trial"
 	"gardener.cloud/gardener/internal/kube"
 )
 
@@ -30,6 +31,32 @@ func progressing(message string) corev1beta1.Condition {
 
 func deployed() corev1beta1.Condition {
 	return progressing("The gardenlet has been deployed. It is rolled back if it does not work")
+}
+
+// waiting returns the condition while the guard starts or decides. After some minutes without progress, someone has to look.
+func waiting(t *trial.Trial, guard guardState, now time.Time) corev1beta1.Condition {
+	c, reason := deployed(), ""
+	switch t.State {
+	case trial.Preparing:
+		c = progressing("Waiting for the process that rolls the new gardenlet back if it does not work")
+	case trial.RollingBack:
+		c = progressing("The new gardenlet is rolled back to the one before: " + t.Reason)
+	case trial.Trying, trial.Succeeded, trial.RolledBack:
+	}
+	switch {
+	case guard.Unready != nil:
+		c.Message, reason = c.Message+". That process does not run: "+guard.Unready.Error(), "GuardNotReady"
+	case t.State == trial.RollingBack && t.RestoreError != "":
+		c.Message, reason = c.Message+". That fails: "+t.RestoreError, "RollbackFailed"
+	}
+	if reason != "" && now.Sub(t.Since.Time) >= waitTimeout {
+		c.Status, c.Reason = corev1beta1.ConditionFalse, reason
+	}
+	return c
+}
+
+func unsettled(object string) corev1beta1.Condition {
+	return condition(corev1beta1.ConditionFalse, "Unsettled", fmt.Sprintf("The gardenlet has been deployed, but something else changes %s each time", object))
 }
 
 func rolledBack(reason string) corev1beta1.Condition {

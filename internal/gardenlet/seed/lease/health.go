@@ -35,6 +35,13 @@ func (h *Health) Set(ok bool) {
 	}
 }
 
+// Renewed says whether the last attempt has succeeded, so that the process has reached garden and seed.
+func (h *Health) Renewed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.renewed.IsZero()
+}
+
 // Check is for liveness probes.
 func (h *Health) Check(*http.Request) error {
 	h.mu.Lock()

@@ -17,7 +17,13 @@ func TestHealth(t *testing.T) {
 		}
 	}
 	expect("before the first attempt", true)
+	if h.Renewed() {
+		t.Error("it was renewed before the first attempt")
+	}
 	h.Set(true)
+	if !h.Renewed() {
+		t.Error("it was not renewed")
+	}
 	expect("after a renewal", true)
 	clk.SetTime(clk.Now().Add(20 * time.Second))
 	expect("just in time", true)
@@ -27,4 +33,7 @@ func TestHealth(t *testing.T) {
 	expect("after the next renewal", true)
 	h.Set(false)
 	expect("after one that failed", false)
+	if h.Renewed() {
+		t.Error("it was renewed by an attempt that failed")
+	}
 }

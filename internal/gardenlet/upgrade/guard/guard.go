@@ -142,7 +142,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		}
 		t.State, t.Reason = trial.Succeeded, v.Failed
 		if v.Failed != "" {
-			t.State = trial.RollingBack
+			t.State, t.Since = trial.RollingBack, metav1.NewTime(r.clock.Now())
 		} else {
 			t.Previous = nil
 		}
@@ -151,15 +151,26 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	case trial.RollingBack:
 		logf.FromContext(ctx).Info("Applying the objects of the gardenlet before", "reason", t.Reason)
 		if err := trial.Restore(ctx, r.seedCache, t.Previous); err != nil {
-			return reconcile.Result{}, err
+			return reconcile.Result{}, errors.Join(err, r.recordError(ctx, t, err))
 		}
-		t.State = trial.RolledBack
+		t.State, t.RestoreError = trial.RolledBack, ""
 		if err := t.Write(ctx, r.seedCache); err != nil {
 			return kube.Result(err)
 		}
 	case trial.Succeeded, trial.RolledBack:
 	}
 	return reconcile.Result{}, r.end(ctx)
+}
+
+// recordError records why the objects before cannot be applied, for the gardenlet that reports it. It works after the end of the pass too.
+func (r *reconciler) recordError(ctx context.Context, t *trial.Trial, restore error) error {
+	if t.RestoreError == restore.Error() {
+		return nil
+	}
+	t.RestoreError = restore.Error()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	return t.Write(ctx, r.seedCache)
 }
 
 // observe reads the gardenlet.

@@ -80,19 +80,22 @@ func ended(last *corev1.ContainerStateTerminated) string {
 	return fmt.Sprintf(", the last time with exit code %d (%s)", last.ExitCode, last.Reason)
 }
 
-// steadySince returns since when all pods are those of the new gardenlet, are ready, and one of them leads; or why that is not so.
+// steadySince returns since when all pods are those of the new gardenlet, are ready, and one of them leads and has reached the garden; or why that is not so.
 func steadySince(t *trial.Trial, o observed) (time.Time, string) {
+	if t.Applied.IsZero() { // what runs may be the gardenlet before
+		return time.Time{}, "its objects have not all been applied"
+	}
 	if o.Deployment == nil {
 		return time.Time{}, fmt.Sprintf("Deployment %q does not exist", gardenlet.Name)
 	}
-	since, leader := t.Since.Time, ""
+	since, leader := t.Applied.Time, ""
 	if t.Lease != "" && o.Lease != nil {
 		leader, _, _ = strings.Cut(ptr.Deref(o.Lease.Spec.HolderIdentity, ""), "_")
 		if acquired := o.Lease.Spec.AcquireTime; acquired != nil && acquired.After(since) {
 			since = acquired.Time
 		}
 	}
-	leads := false
+	leads, confirmed := false, false
 	for i := range o.Pods {
 		pod := &o.Pods[i]
 		if pod.DeletionTimestamp != nil {
@@ -104,7 +107,7 @@ func steadySince(t *trial.Trial, o observed) (time.Time, string) {
 		if t.Lease != "" && pod.Name != leader {
 			continue
 		}
-		leads = true
+		leads, confirmed = true, confirmed || pod.Name == t.Confirmed
 		for _, c := range pod.Status.ContainerStatuses {
 			if running := c.State.Running; running != nil && running.StartedAt.After(since) {
 				since = running.StartedAt.Time
@@ -116,6 +119,9 @@ func steadySince(t *trial.Trial, o observed) (time.Time, string) {
 	}
 	if !leads {
 		return time.Time{}, fmt.Sprintf("none of its pods holds Lease %q", t.Lease)
+	}
+	if !confirmed {
+		return time.Time{}, "it has not renewed the Lease of its seed in the garden"
 	}
 	return since, ""
 }

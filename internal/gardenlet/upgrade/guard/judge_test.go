@@ -56,6 +56,10 @@ func TestJudge(t *testing.T) {
 	for name, tc := range map[string]struct {
 		observed
 		noLease bool
+		// partly says that not all objects have been applied.
+		partly bool
+		// offline says that the new gardenlet has not reached the garden.
+		offline bool
 		after   time.Duration
 		want    verdict
 		failed  string
@@ -75,6 +79,22 @@ func TestJudge(t *testing.T) {
 		"pods were not replaced": {
 			observed: observed{complete(0), []corev1.Pod{ready("old", -time.Hour, restarted(9))}, held("old", -time.Hour)},
 			after:    time.Minute, want: verdict{Works: true},
+		},
+		"not all is applied, the old one works": {
+			observed: observed{complete(0), []corev1.Pod{ready("old", -time.Hour)}, held("old", -time.Hour)}, partly: true,
+			after: 9 * time.Minute, want: verdict{RecheckIn: time.Minute},
+		},
+		"all is never applied": {
+			observed: observed{complete(0), []corev1.Pod{ready("old", -time.Hour)}, held("old", -time.Hour)}, partly: true,
+			after: 10 * time.Minute, failed: "its objects have not all been applied",
+		},
+		"it has not reached the garden": {
+			observed: observed{complete(0), []corev1.Pod{ready("new", 10*time.Second)}, held("new", 20*time.Second)}, offline: true,
+			after: 9 * time.Minute, want: verdict{RecheckIn: time.Minute},
+		},
+		"it never reaches the garden": {
+			observed: observed{complete(0), []corev1.Pod{ready("new", 10*time.Second)}, held("new", 20*time.Second)}, offline: true,
+			after: 10 * time.Minute, failed: "it has not renewed the Lease of its seed in the garden",
 		},
 		"the old one leads still": {
 			observed: observed{complete(0), []corev1.Pod{ready("new", 10*time.Second), ready("old", -time.Hour, ending)}, held("old", -time.Hour)},
@@ -103,7 +123,13 @@ func TestJudge(t *testing.T) {
 		"it was deleted": {observed: observed{}, after: 10 * time.Minute, failed: `Deployment "gardenlet" does not exist`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			try := &trial.Trial{Since: metav1.NewTime(begin), Lease: "lease"}
+			try := &trial.Trial{Since: metav1.NewTime(begin), Applied: metav1.NewTime(begin), Lease: "lease"}
+			if tc.partly {
+				try.Applied = metav1.Time{}
+			}
+			if n := len(tc.Pods); n > 0 && !tc.offline {
+				try.Confirmed = tc.Pods[0].Name
+			}
 			if tc.noLease {
 				try.Lease = ""
 			}

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -57,35 +58,59 @@ func Snapshot(ctx context.Context, reader client.Reader, scheme *runtime.Scheme,
 	return previous, nil
 }
 
-// Differ says whether applying objects would change one of them.
-func Differ(ctx context.Context, c client.Client, reader client.Reader, objects []client.Object) (bool, error) {
+// Differ returns the first of the objects that applying them would change, or "". The API server checks all of them: an error is about one that it
+// would refuse.
+func Differ(ctx context.Context, c client.Client, reader client.Reader, objects []client.Object) (string, error) {
+	first := ""
 	for _, object := range objects {
-		live, err := read(ctx, reader, c.Scheme(), object)
-		if err != nil || live == nil {
-			return live == nil && err == nil, err
-		}
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		differs, err := differ(ctx, c, reader, object)
 		if err != nil {
-			return false, err
+			return "", err
 		}
-		applied := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(content)}
-		applied.SetGroupVersionKind(live.GroupVersionKind())
-		unstructured.RemoveNestedField(applied.Object, "metadata", "creationTimestamp")
-		unstructured.RemoveNestedField(applied.Object, "status")
-		err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(release.FieldOwner), client.ForceOwnership, client.DryRunAll)
-		if err != nil {
-			return false, fmt.Errorf("try to apply %s %q: %w", live.GetKind(), client.ObjectKeyFromObject(object), err)
-		}
-		for _, u := range []*unstructured.Unstructured{live, applied} {
-			u.SetManagedFields(nil)
-			u.SetResourceVersion("")
-			unstructured.RemoveNestedField(u.Object, "status") // a controller may have written it in between
-		}
-		if !apiequality.Semantic.DeepEqual(live.Object, applied.Object) {
-			return true, nil
+		if first == "" {
+			first = differs
 		}
 	}
-	return false, nil
+	return first, nil
+}
+
+// differ returns the kind and name of an object that would be changed, or "".
+func differ(ctx context.Context, c client.Client, reader client.Reader, object client.Object) (string, error) {
+	live, err := read(ctx, reader, c.Scheme(), object)
+	if err != nil {
+		return "", err
+	}
+	gvk, err := apiutil.GVKForObject(object, c.Scheme())
+	if err != nil {
+		return "", err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return "", err
+	}
+	name := fmt.Sprintf("%s %q", gvk.Kind, client.ObjectKeyFromObject(object))
+	applied := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(content)}
+	applied.SetGroupVersionKind(gvk)
+	unstructured.RemoveNestedField(applied.Object, "metadata", "creationTimestamp")
+	unstructured.RemoveNestedField(applied.Object, "status")
+	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(release.FieldOwner), client.ForceOwnership, client.DryRunAll)
+	switch {
+	case live == nil && apierrors.IsNotFound(err):
+		return name, nil // what it needs, such as its namespace or the role of a binding, is to be created with it
+	case err != nil:
+		return "", fmt.Errorf("try to apply %s: %w", name, err)
+	case live == nil:
+		return name, nil
+	}
+	for _, u := range []*unstructured.Unstructured{live, applied} {
+		u.SetManagedFields(nil)
+		u.SetResourceVersion("")
+		unstructured.RemoveNestedField(u.Object, "status") // a controller may have written it in between
+	}
+	if apiequality.Semantic.DeepEqual(live.Object, applied.Object) {
+		return "", nil
+	}
+	return name, nil
 }
 
 // Restore makes objects what they were. One that cannot be restored does not keep others from it.
@@ -101,6 +126,29 @@ func Restore(ctx context.Context, c client.Client, previous []Previous) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Of returns those of the objects before that are among the objects of a chart.
+func Of(previous []Previous, objects []client.Object, scheme *runtime.Scheme) ([]Previous, error) {
+	type identity struct {
+		schema.GroupKind
+		client.ObjectKey
+	}
+	has := map[identity]bool{}
+	for _, object := range objects {
+		gvk, err := apiutil.GVKForObject(object, scheme)
+		if err != nil {
+			return nil, err
+		}
+		has[identity{gvk.GroupKind(), client.ObjectKeyFromObject(object)}] = true
+	}
+	var of []Previous
+	for _, p := range previous {
+		if has[identity{p.Object.GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(p.Object)}] {
+			of = append(of, p)
+		}
+	}
+	return of, nil
 }
 
 // read returns an object as it is now, or nil if it does not exist.

@@ -58,12 +58,18 @@ type Trial struct {
 	Generation int64 `json:"generation,omitempty"`
 	// State is how far it is.
 	State State `json:"state"`
-	// Since is when the objects were first applied.
+	// Since is when the state was entered.
 	Since metav1.Time `json:"since"`
+	// Applied is when all objects of what is tried had been applied. Zero before: an update that is applied in part says nothing about its gardenlet.
+	Applied metav1.Time `json:"applied"`
 	// Lease is the name of the Lease that the leader of the gardenlets holds. Empty without a leader election.
 	Lease string `json:"lease,omitempty"`
 	// Reason says why it did not work.
 	Reason string `json:"reason,omitempty"`
+	// Confirmed is the pod whose gardenlet has renewed its Lease in the garden after Applied. It shows that what leads reaches the garden.
+	Confirmed string `json:"confirmed,omitempty"`
+	// RestoreError is why the objects before could not be applied yet.
+	RestoreError string `json:"restoreError,omitempty"`
 	// Previous are the objects before, until the trial has succeeded.
 	Previous []Previous `json:"-"`
 

@@ -22,6 +22,7 @@ func TestRecord(t *testing.T) {
 	}
 	want := &Trial{
 		ID: "a", Generation: 2, State: RollingBack, Since: metav1.NewTime(time.Date(2026, 11, 24, 12, 0, 0, 0, time.Local)), Lease: "lease", Reason: "it crashes",
+		Applied: metav1.NewTime(time.Date(2026, 11, 24, 12, 1, 0, 0, time.Local)), RestoreError: "forbidden", Confirmed: "pod",
 		Previous: []Previous{
 			{Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"a": "b"}}}},
 			{Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}, Missing: true},
@@ -46,6 +47,23 @@ func TestRecord(t *testing.T) {
 	want.State = Trying
 	if err := want.Write(t.Context(), seed); !apierrors.IsConflict(err) {
 		t.Errorf("Write() of what another one has changed = %v", err)
+	}
+}
+
+// What the gardenlet restores is of its chart, whatever the record says.
+func TestOf(t *testing.T) {
+	object := func(kind, name string) Previous {
+		return Previous{Object: &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"namespace": "garden", "name": name},
+		}}}
+	}
+	got, err := Of([]Previous{object("ConfigMap", "a"), object("ConfigMap", "b"), object("Secret", "a")},
+		[]client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "a"}}}, fake.NewClientBuilder().Build().Scheme())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]Previous{object("ConfigMap", "a")}, got); diff != "" {
+		t.Errorf("Of() (-want +got):\n%s", diff)
 	}
 }
 

@@ -88,8 +88,37 @@ func TestUpgrade(t *testing.T) {
 	}
 	endGuard()
 
-	step("one that crashes is rolled back, with all its objects")
+	step("what others change is applied again, without a trial")
+	env.Edit(t, f.seed, env.Named[*corev1.ConfigMap]("garden", "gardenlet"), func(c *corev1.ConfigMap) { c.Data["config.yaml"] = "a: b" })
+	f.edit(t, operation("reconcile"))
+	env.Await(t, f.seed, env.Named[*corev1.ConfigMap]("garden", "gardenlet"), func(c *corev1.ConfigMap) error {
+		if c.Data["config.yaml"] == "a: b" {
+			return errors.New("the ConfigMap is as it was changed")
+		}
+		return nil
+	})
+	f.awaitCondition(t, corev1beta1.ConditionTrue, "Reconciled", "has been deployed")
+	env.AwaitGone(t, f.seed, env.Named[*appsv1.Deployment]("garden", "gardenlet-guard"))
+
+	step("nothing is applied if the seed refuses one of the objects")
 	before := env.Await(t, f.seed, env.Named[*corev1.ConfigMap]("garden", "gardenlet"), env.Exists).Data["config.yaml"]
+	raw := f.get(t).Spec.Config.Raw
+	f.edit(t, func(g *seedmanagementv1alpha1.Gardenlet) {
+		g.Spec.Deployment.Env = []corev1.EnvVar{{Name: "a=b", Value: "1"}}
+		g.Spec.Config.Raw = []byte(strings.Replace(string(g.Spec.Config.Raw), `"kind"`, `"logLevel":"debug","kind"`, 1))
+	})
+	f.awaitCondition(t, corev1beta1.ConditionFalse, "ReconcileError", `Deployment "garden/gardenlet"`)
+	if after := env.Await(t, f.seed, env.Named[*corev1.ConfigMap]("garden", "gardenlet"), env.Exists).Data["config.yaml"]; after != before {
+		t.Errorf("the configuration is\n%s\nwant\n%s", after, before)
+	}
+	if got := f.trial(t); got.State != trial.Succeeded {
+		t.Errorf("the trial is %+v", got)
+	}
+	f.edit(t, func(g *seedmanagementv1alpha1.Gardenlet) { g.Spec.Deployment.Env, g.Spec.Config.Raw = nil, raw })
+	f.awaitCondition(t, corev1beta1.ConditionTrue, "Reconciled", "has been deployed")
+
+	step("one that crashes is rolled back, with all its objects")
+	before = env.Await(t, f.seed, env.Named[*corev1.ConfigMap]("garden", "gardenlet"), env.Exists).Data["config.yaml"]
 	f.edit(t, image("v3"), func(g *seedmanagementv1alpha1.Gardenlet) {
 		g.Spec.Deployment.ImageVectorOverwrite = new("images: []\n") // a ConfigMap more
 		g.Spec.Deployment.Env = []corev1.EnvVar{{Name: "NEW", Value: "1"}}
@@ -126,12 +155,26 @@ func TestUpgrade(t *testing.T) {
 	if err := f.seed.Delete(t.Context(), env.Named[*corev1.Pod]("garden", "v3"), client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
-	f.edit(t, func(g *seedmanagementv1alpha1.Gardenlet) {
-		metav1.SetMetaDataAnnotation(&g.ObjectMeta, "gardener.cloud/operation", "reconcile")
-	})
+	f.edit(t, operation("reconcile"))
 	f.awaitCondition(t, corev1beta1.ConditionProgressing, "Reconciling", "")
 	endGuard = f.runGuard(t)
 	f.awaitImage(t, "registry.example/gardener:v3")
+
+	step("a guard that is deleted is deployed again")
+	deleted := env.Await(t, f.seed, env.Named[*appsv1.Deployment]("garden", "gardenlet-guard"), env.Exists)
+	for _, object := range []client.Object{env.Named[*rbacv1.ClusterRole]("", guardRole), deleted} {
+		if err := f.seed.Delete(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env.Await(t, f.seed, env.Named[*appsv1.Deployment]("garden", "gardenlet-guard"), func(d *appsv1.Deployment) error {
+		if d.UID == deleted.UID {
+			return errors.New("it is not deleted yet")
+		}
+		return nil
+	})
+	env.Await(t, f.seed, env.Named[*rbacv1.ClusterRole]("", guardRole), env.Exists)
+	f.complete(t, "gardenlet-guard")
 
 	step("another change while one is tried keeps what was before both")
 	f.edit(t, image("v4"))
@@ -143,15 +186,8 @@ func TestUpgrade(t *testing.T) {
 
 	step("a new kubeconfig is requested, and what was rolled back is not tried again")
 	f.create(t, f.seed, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet-kubeconfig"}})
-	f.edit(t, func(g *seedmanagementv1alpha1.Gardenlet) {
-		metav1.SetMetaDataAnnotation(&g.ObjectMeta, "gardener.cloud/operation", "renew-kubeconfig")
-	})
-	env.Await(t, f.garden, gardenlet(), func(g *seedmanagementv1alpha1.Gardenlet) error {
-		if operation := g.Annotations["gardener.cloud/operation"]; operation != "" {
-			return fmt.Errorf("operation %s is requested still", operation)
-		}
-		return nil
-	})
+	f.edit(t, operation("renew-kubeconfig"))
+	f.awaitNoOperation(t)
 	if secret := env.Await(t, f.seed, env.Named[*corev1.Secret]("garden", "gardenlet-kubeconfig"), env.Exists); secret.Annotations["gardener.cloud/operation"] != "renew" {
 		t.Errorf("the Secret has annotations %v", secret.Annotations)
 	}
@@ -162,6 +198,14 @@ func TestUpgrade(t *testing.T) {
 		g.Spec.Deployment.Helm.OCIRepository.Ref = new("127.0.0.1:1/charts/gardenlet:v1")
 	})
 	f.awaitCondition(t, corev1beta1.ConditionFalse, "ReconcileError", "the log of the gardenlet has the error")
+
+	step("a new kubeconfig is requested once, though nothing can be deployed")
+	env.Edit(t, f.seed, env.Named[*corev1.Secret]("garden", "gardenlet-kubeconfig"), func(s *corev1.Secret) { s.Annotations = nil })
+	f.edit(t, operation("renew-kubeconfig"))
+	f.awaitNoOperation(t)
+	if secret := env.Await(t, f.seed, env.Named[*corev1.Secret]("garden", "gardenlet-kubeconfig"), env.Exists); secret.Annotations["gardener.cloud/operation"] != "renew" {
+		t.Errorf("the Secret has annotations %v", secret.Annotations)
+	}
 
 	step("what gardener-operator is to deploy is not deployed by the gardenlet")
 	env.Edit(t, f.garden, gardenlet(), func(g *seedmanagementv1alpha1.Gardenlet) {
@@ -186,21 +230,19 @@ func TestOwnGardenlet(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.create(t, f.seed, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet-selfupgrade-config"}, Data: map[string]string{"gardenlet.yaml": string(text)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet-selfupgrade-config"},
+		Data:       map[string]string{"gardenlet.yaml": strings.Replace(string(text), `"name":"`+seedName+`"`, `"name":"other"`, 1)},
 	})
-	for range 2 { // also after a restart
-		if err := upgrade.CreateOwn(t.Context(), f.garden, f.seed, seedName); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := upgrade.CreateOwn(t.Context(), f.garden, f.seed, "other"); err == nil || !strings.Contains(err.Error(), `must have the name "other"`) {
-		t.Errorf("CreateOwn() for another seed = %v", err)
-	}
+	stop := f.runController(t)
+	env.Edit(t, f.seed, env.Named[*corev1.ConfigMap]("garden", "gardenlet-selfupgrade-config"), func(c *corev1.ConfigMap) {
+		c.Data["gardenlet.yaml"] = string(text)
+	})
+	f.awaitCondition(t, corev1beta1.ConditionTrue, "Reconciled", "has been deployed")
+	stop()
 	f.edit(t, func(g *seedmanagementv1alpha1.Gardenlet) { // the admission of the garden does it
 		metav1.SetMetaDataAnnotation(&g.ObjectMeta, seedmanagementv1alpha1.AnnotationCreatedByGardenlet, "true")
 	})
-	stop := f.runController(t)
-	f.awaitCondition(t, corev1beta1.ConditionTrue, "Reconciled", "has been deployed")
+	stop = f.runController(t)
 	f.edit(t, image("v2"))
 	f.awaitCondition(t, corev1beta1.ConditionFalse, "NotApproved", "removed the annotation")
 	f.edit(t, func(g *seedmanagementv1alpha1.Gardenlet) {
@@ -335,7 +377,8 @@ func (f *fixture) runController(t *testing.T) (stop func()) {
 		return errors.Join(mgr.Add(garden), upgrade.Add(mgr, upgrade.Values{
 			SeedName: seedName, Garden: garden, GardenAPI: f.garden, SeedAPI: f.client(t, seedConfig), SeedVersion: versions,
 			KubeconfigSecret: &corev1.SecretReference{Namespace: "garden", Name: "gardenlet-kubeconfig"},
-			HostsGarden:      func(context.Context) (bool, error) { return false, nil }, SyncPeriod: time.Hour, Clock: f.clock,
+			Pod:              "v2", ReachesGarden: func() bool { return true },
+			HostsGarden: func(context.Context) (bool, error) { return false, nil }, SyncPeriod: time.Hour, Clock: f.clock,
 		}))
 	})
 }
@@ -403,6 +446,27 @@ func image(tag string) func(*seedmanagementv1alpha1.Gardenlet) {
 	return func(g *seedmanagementv1alpha1.Gardenlet) {
 		g.Spec.Deployment.Image = &seedmanagementv1alpha1.Image{Ref: new("registry.example/gardener:" + tag)}
 	}
+}
+
+func operation(name string) func(*seedmanagementv1alpha1.Gardenlet) {
+	return func(g *seedmanagementv1alpha1.Gardenlet) {
+		metav1.SetMetaDataAnnotation(&g.ObjectMeta, "gardener.cloud/operation", name)
+	}
+}
+
+func (f *fixture) get(t *testing.T) *seedmanagementv1alpha1.Gardenlet {
+	t.Helper()
+	return env.Await(t, f.garden, gardenlet(), env.Exists)
+}
+
+func (f *fixture) awaitNoOperation(t *testing.T) {
+	t.Helper()
+	env.Await(t, f.garden, gardenlet(), func(g *seedmanagementv1alpha1.Gardenlet) error {
+		if operation := g.Annotations["gardener.cloud/operation"]; operation != "" {
+			return fmt.Errorf("operation %s is requested still", operation)
+		}
+		return nil
+	})
 }
 
 func (f *fixture) edit(t *testing.T, changes ...func(*seedmanagementv1alpha1.Gardenlet)) {
