@@ -142,41 +142,43 @@ func TestGroupsAreThoseOfTheWorker(t *testing.T) {
 		"the Worker is not written yet":         {early: true, after: &then, last: succeeded, want: "before the task worker-deployed is done"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			worker := &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{
-				Namespace: stagetest.Namespace, Name: stagetest.Name, Annotations: map[string]string{"gardener.cloud/timestamp": now.UTC().Format(time.RFC3339Nano)},
-			}}
-			worker.Status.LastOperation, worker.Status.MachineDeploymentsLastUpdateTime = tc.last, tc.after
-			worker.Status.MachineDeployments = []extensionsv1alpha1.MachineDeployment{{Name: "a", Minimum: 1, Maximum: 3}}
-			if tc.code != "" {
-				worker.Status.LastError = &corev1beta1.LastError{Description: "no luck", Codes: []corev1beta1.ErrorCode{tc.code}}
-			}
-			c := seed(t, interceptor.Funcs{}, worker, machine("one"), machine("two"))
-			in := inputs(c)
-			if !tc.early {
-				in.Nodes.Worker = &extensionsv1alpha1.Worker{Status: extensionsv1alpha1.WorkerStatus{MachineDeploymentsLastUpdateTime: tc.before}}
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			defer cancel()
-			err := stagetest.RunTask(ctx, t, Tasks(in), "cluster-autoscaler")
-			deployment := &appsv1.Deployment{}
-			notFound := c.Get(t.Context(), client.ObjectKey{Namespace: stagetest.Namespace, Name: "cluster-autoscaler"}, deployment)
-			if !strings.HasPrefix(tc.want, "--") {
-				if err == nil || !strings.Contains(err.Error(), tc.want) || notFound == nil {
-					t.Errorf("error is %v, and the Deployment exists: %t", err, notFound == nil)
+			synctest.Test(t, func(t *testing.T) {
+				worker := &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{
+					Namespace: stagetest.Namespace, Name: stagetest.Name, Annotations: map[string]string{"gardener.cloud/timestamp": now.UTC().Format(time.RFC3339Nano)},
+				}}
+				worker.Status.LastOperation, worker.Status.MachineDeploymentsLastUpdateTime = tc.last, tc.after
+				worker.Status.MachineDeployments = []extensionsv1alpha1.MachineDeployment{{Name: "a", Minimum: 1, Maximum: 3}}
+				if tc.code != "" {
+					worker.Status.LastError = &corev1beta1.LastError{Description: "no luck", Codes: []corev1beta1.ErrorCode{tc.code}}
 				}
-				return
-			}
-			if err := errors.Join(err, notFound); err != nil {
-				t.Fatal(err)
-			}
-			command := deployment.Spec.Template.Spec.Containers[0].Command
-			if !slices.Contains(command, tc.want) || !slices.Contains(command, "--max-nodes-total=2") || *deployment.Spec.Replicas != 1 {
-				t.Errorf("%d pods with the command %q", *deployment.Spec.Replicas, command)
-			}
-			permissions := &resourcesv1alpha1.ManagedResource{}
-			if err := c.Get(t.Context(), client.ObjectKey{Namespace: stagetest.Namespace, Name: "shoot-core-cluster-autoscaler"}, permissions); err != nil {
-				t.Error(err)
-			}
+				c := seed(t, interceptor.Funcs{}, worker, machine("one"), machine("two"))
+				in := inputs(c)
+				if !tc.early {
+					in.Nodes.Worker = &extensionsv1alpha1.Worker{Status: extensionsv1alpha1.WorkerStatus{MachineDeploymentsLastUpdateTime: tc.before}}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+				defer cancel()
+				err := stagetest.RunTask(ctx, t, Tasks(in), "cluster-autoscaler")
+				deployment := &appsv1.Deployment{}
+				notFound := c.Get(t.Context(), client.ObjectKey{Namespace: stagetest.Namespace, Name: "cluster-autoscaler"}, deployment)
+				if !strings.HasPrefix(tc.want, "--") {
+					if err == nil || !strings.Contains(err.Error(), tc.want) || notFound == nil {
+						t.Errorf("error is %v, and the Deployment exists: %t", err, notFound == nil)
+					}
+					return
+				}
+				if err := errors.Join(err, notFound); err != nil {
+					t.Fatal(err)
+				}
+				command := deployment.Spec.Template.Spec.Containers[0].Command
+				if !slices.Contains(command, tc.want) || !slices.Contains(command, "--max-nodes-total=2") || *deployment.Spec.Replicas != 1 {
+					t.Errorf("%d pods with the command %q", *deployment.Spec.Replicas, command)
+				}
+				permissions := &resourcesv1alpha1.ManagedResource{}
+				if err := c.Get(t.Context(), client.ObjectKey{Namespace: stagetest.Namespace, Name: "shoot-core-cluster-autoscaler"}, permissions); err != nil {
+					t.Error(err)
+				}
+			})
 		})
 	}
 }
