@@ -102,7 +102,7 @@ func TestWaiting(t *testing.T) {
 	}{
 		"the guard starts":         {trial.Trial{State: trial.Preparing}, unready, time.Minute, corev1beta1.ConditionProgressing, "Reconciling", "ImagePullBackOff"},
 		"the guard cannot start":   {trial.Trial{State: trial.Preparing}, unready, 5 * time.Minute, corev1beta1.ConditionFalse, "GuardNotReady", "ImagePullBackOff"},
-		"nobody decides":           {trial.Trial{State: trial.Trying}, unready, 5 * time.Minute, corev1beta1.ConditionFalse, "GuardNotReady", "ImagePullBackOff"},
+		"the guard does not start": {trial.Trial{State: trial.Trying}, unready, 5 * time.Minute, corev1beta1.ConditionFalse, "GuardNotReady", "ImagePullBackOff"},
 		"it is tried":              {trial.Trial{State: trial.Trying}, guardState{Exists: true}, 9 * time.Minute, corev1beta1.ConditionProgressing, "Reconciling", "rolled back if it does not work"},
 		"it is rolled back":        {trial.Trial{State: trial.RollingBack, Reason: "it crashes"}, guardState{Exists: true}, 9 * time.Minute, corev1beta1.ConditionProgressing, "Reconciling", "it crashes"},
 		"it failed to be restored": {trial.Trial{State: trial.RollingBack, RestoreError: "forbidden"}, guardState{Exists: true}, time.Minute, corev1beta1.ConditionProgressing, "Reconciling", "forbidden"},

@@ -286,7 +286,7 @@ func (r *reconciler) prepare(ctx context.Context, what action, want *desired, la
 	return r.deployGuard(ctx, observed{Trial: last})
 }
 
-// ensureGuard deploys the guard if there is none: without it, nobody decides. One that runs stays as it is.
+// ensureGuard deploys the guard if there is none: without it, an update is neither confirmed nor rolled back. One that runs stays as it is.
 func (r *reconciler) ensureGuard(ctx context.Context, o observed) error {
 	if o.Guard.Exists {
 		return nil
