@@ -11,6 +11,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -178,6 +179,10 @@ func (g gardens) recreate(ctx context.Context, landscapeName string) error {
 		}); err != nil {
 			return err
 		}
+	}
+	// They stay when a Garden is deleted, and need its credentials.
+	if err := g.c.DeleteAllOf(ctx, &corev1.PersistentVolumeClaim{}, client.InNamespace(constants.GardenNamespace)); err != nil {
+		return err
 	}
 	var out []byte
 	ended := make(chan error, 1)
