@@ -297,6 +297,11 @@ func (s *State) BackupEntry() *corev1beta1.BackupEntry {
 // BackupEntryName returns the name of the BackupEntry, which is also the path of the backups in the bucket.
 func (s *State) BackupEntryName() string { return s.Namespace + "--" + string(s.Shoot.UID) }
 
+// BackupEntryName is the same for a Shoot that has a control plane.
+func BackupEntryName(shoot *corev1beta1.Shoot) string {
+	return (&State{Shoot: shoot, Namespace: shoot.Status.TechnicalID}).BackupEntryName()
+}
+
 // ScaleDownForbidden reports whether pods that users miss while they are replaced must not be replaced to request less: in important
 // clusters, and in those without a maintenance time window to which it could be delayed.
 func (s *State) ScaleDownForbidden() bool {
