@@ -53,7 +53,7 @@ func Apply[T extensionsv1alpha1.Object](ctx context.Context, v Values, obj T, mu
 		before := obj.DeepCopyObject().(T) //nolint:forcetypeassert // a copy has its original's type
 		mutate(obj)
 		operation := constants.GardenerOperationReconcile
-		if restores = v.Restore != nil && !restored(obj); restores {
+		if restores = v.Restore != nil && !Restored(obj); restores {
 			operation = constants.GardenerOperationWaitForState
 		}
 		if !v.Always && !restores && obj.GetUID() != "" && apiequality.Semantic.DeepEqual(before, obj) && Judge(obj).Ready {

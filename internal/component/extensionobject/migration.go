@@ -67,8 +67,8 @@ func AwaitMigrated(ctx context.Context, v Values, obj extensionsv1alpha1.Object)
 	return err
 }
 
-// restored is whether a resource has been restored, or reconciled, on this seed.
-func restored(obj extensionsv1alpha1.Object) bool {
+// Restored is whether a resource has been restored, or reconciled, on this seed.
+func Restored(obj extensionsv1alpha1.Object) bool {
 	last := obj.GetExtensionStatus().GetLastOperation()
 	switch {
 	case last == nil, obj.GetAnnotations()[constants.GardenerOperation] == constants.GardenerOperationWaitForState,

@@ -18,6 +18,7 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/gardenlet/backup"
+	"gardener.cloud/gardener/internal/shoot/state"
 	"gardener.cloud/gardener/internal/stage/usercredential"
 )
 
@@ -69,10 +70,8 @@ func (k *kind) State(ctx context.Context, entry *corev1beta1.BackupEntry) (exten
 	if err := k.gardenAPI.Get(ctx, key, saved); client.IgnoreNotFound(err) != nil {
 		return extensionobject.State{}, fmt.Errorf("read ShootState %q: %w", key, err)
 	}
-	for _, state := range saved.Spec.Extensions {
-		if state.Kind == "BackupEntry" && ptr.Deref(state.Name, "") == entry.Name {
-			return extensionobject.State{State: state.State}, nil // there is no namespace for objects that it could refer to
-		}
+	if found := state.Extension(&saved.Spec, "BackupEntry", entry.Name); found != nil {
+		return extensionobject.State{State: found.State}, nil // there is no namespace for objects that it could refer to
 	}
 	return extensionobject.State{}, nil
 }

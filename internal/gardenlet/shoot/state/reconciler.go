@@ -39,7 +39,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil // the state is saved by the gardenlet of its seed
 	}
 	if shoot.DeletionTimestamp != nil {
-		return kube.Result(r.deleteState(ctx, req))
+		return kube.Result(Delete(ctx, r.GardenAPI, req.NamespacedName))
 	}
 	if !saveable(shoot) {
 		return reconcile.Result{}, nil // the watch triggers when it is
@@ -63,29 +63,38 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 // seedIsManaged is whether the seed is a shoot itself: then the state of its control planes is in the backup of its etcd.
-func (r *reconciler) seedIsManaged(ctx context.Context) (bool, error) {
-	err := r.GardenAPI.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: r.SeedName}, &seedmanagementv1alpha1.ManagedSeed{})
+func (v Values) seedIsManaged(ctx context.Context) (bool, error) {
+	err := v.GardenAPI.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: v.SeedName}, &seedmanagementv1alpha1.ManagedSeed{})
 	switch {
 	case err == nil:
 		return true, nil
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err), meta.IsNoMatchError(err):
 		return false, nil // a gardenlet may read a ManagedSeed that is its own, and thus none if there is none
 	}
-	return false, fmt.Errorf("read ManagedSeed %q: %w", r.SeedName, err)
+	return false, fmt.Errorf("read ManagedSeed %q: %w", v.SeedName, err)
 }
 
-// deleteState deletes the ShootState of a deleted Shoot.
-func (r *reconciler) deleteState(ctx context.Context, req reconcile.Request) error {
+// Saves is whether states are saved on the seed.
+func Saves(ctx context.Context, v Values) (bool, error) {
+	if *v.Config.ConcurrentSyncs <= 0 {
+		return false, nil
+	}
+	managed, err := v.seedIsManaged(ctx)
+	return !managed, err
+}
+
+// Delete deletes the ShootState of a Shoot.
+func Delete(ctx context.Context, gardenAPI client.Client, key client.ObjectKey) error {
 	saved := &corev1beta1.ShootState{}
-	if err := r.GardenAPI.Get(ctx, req.NamespacedName, saved); err != nil {
+	if err := gardenAPI.Get(ctx, key, saved); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if err := kube.PatchMetadata(ctx, r.gardenCache, saved, func(o *metav1.PartialObjectMetadata) {
+	if err := kube.PatchMetadata(ctx, gardenAPI, saved, func(o *metav1.PartialObjectMetadata) {
 		metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.ConfirmationDeletion, "true")
 	}); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	return client.IgnoreNotFound(r.gardenCache.Delete(ctx, saved))
+	return client.IgnoreNotFound(gardenAPI.Delete(ctx, saved))
 }
 
 // save writes the state of a control plane to the garden.
