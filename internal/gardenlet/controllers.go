@@ -119,11 +119,15 @@ func (a *agent) addBackupControllers(garden *gardenCluster) error {
 // addShootControllers adds the controllers of Shoots, and of Bastions, which are in their control planes.
 func (a *agent) addShootControllers(garden *gardenCluster) error {
 	c := a.config.Controllers
+	states := shootstate.Values{
+		SeedName: a.config.SeedConfig.Name, Garden: garden, GardenAPI: garden.api, SeedAPI: a.seedAPI, Config: *c.ShootState, Clock: a.clock,
+	}
 	return errors.Join(
 		lifecycle.Add(a.Manager, lifecycle.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenAPI: garden.api, SeedAPI: a.seedAPI,
 			Connect: a.connectShoot, Discover: discoverShoot,
-			Gardener: a.gardener, Images: a.vector, Config: *c.Shoot, ETCD: a.config.ETCDConfig, Metrics: a.shoots, FlowMetrics: a.flows, Clock: a.clock,
+			SavesStates: func(ctx context.Context) (bool, error) { return shootstate.Saves(ctx, states) },
+			Gardener:    a.gardener, Images: a.vector, Config: *c.Shoot, ETCD: a.config.ETCDConfig, Metrics: a.shoots, FlowMetrics: a.flows, Clock: a.clock,
 		}),
 		shootcare.Add(a.Manager, shootcare.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, SeedAPI: a.seedAPI,
@@ -133,9 +137,7 @@ func (a *agent) addShootControllers(garden *gardenCluster) error {
 		bastion.Add(a.Manager, bastion.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, SeedAPI: a.seedAPI, ConcurrentSyncs: *c.Bastion.ConcurrentSyncs, Clock: a.clock,
 		}),
-		shootstate.Add(a.Manager, shootstate.Values{
-			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenAPI: garden.api, SeedAPI: a.seedAPI, Config: *c.ShootState, Clock: a.clock,
-		}),
+		shootstate.Add(a.Manager, states),
 	)
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/managedresource"
 	"gardener.cloud/gardener/internal/kube"
@@ -56,6 +57,8 @@ type Run struct {
 	Target *Target
 	// SkipReadiness is whether extensions are not waited for whose results no other task needs.
 	SkipReadiness bool
+	// Restore returns the states of resources of extensions, in a run that restores a control plane from another seed. Nil means that it does not.
+	Restore func(ctx context.Context, kind, name string) (extensionobject.State, error)
 	// Clock tells the time.
 	Clock clock.PassiveClock
 }

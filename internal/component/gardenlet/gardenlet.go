@@ -10,9 +10,11 @@ import (
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/imagevector"
+	"gardener.cloud/gardener/internal/component/etcd"
 	"gardener.cloud/gardener/internal/component/etcddruid"
 	"gardener.cloud/gardener/internal/component/gardenerprocess"
 	"gardener.cloud/gardener/internal/component/gateway"
+	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 	"gardener.cloud/gardener/internal/component/priorityclass"
@@ -90,7 +92,8 @@ func Objects(v Values) ([]client.Object, error) {
 		PodLabels: map[string]string{
 			constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, constants.NetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
 			constants.NetworkPolicyToPublicNetworks: constants.NetworkPolicyAllowed, constants.NetworkPolicyToPrivateNetworks: constants.NetworkPolicyAllowed,
-			workload.AllShootsPolicyLabel(kubeapiserver.Name, kubeapiserver.Port): constants.NetworkPolicyAllowed,
+			workload.AllShootsPolicyLabel(kubeapiserver.Name, kubeapiserver.Port):                       constants.NetworkPolicyAllowed,
+			workload.AllShootsPolicyLabel(etcd.ServiceName(instance.Shoot, etcd.Main), etcd.PortBackup): constants.NetworkPolicyAllowed,
 		},
 	}
 	var overwrite client.Object
@@ -150,8 +153,12 @@ func rules() []rbacv1.PolicyRule {
 		workload.Rule("coordination.k8s.io", "leases", "create delete get list patch update watch"),
 		workload.Rule("discovery.k8s.io", "endpointslices", read),
 		workload.Rule("druid.gardener.cloud", "etcds", deploy),
+		workload.Rule("druid.gardener.cloud", "etcdcopybackupstasks", "create delete "+read),
 		workload.Rule("extensions.gardener.cloud", "backupbuckets backupentries bastions containerruntimes controlplanes dnsrecords extensions "+
 			"infrastructures networks operatingsystemconfigs selfhostedshootexposures workers", deploy),
+		// The states of a control plane from another seed.
+		workload.Rule("extensions.gardener.cloud", "backupentries/status containerruntimes/status controlplanes/status dnsrecords/status extensions/status "+
+			"infrastructures/status networks/status operatingsystemconfigs/status selfhostedshootexposures/status workers/status", "patch"),
 		workload.Rule("extensions.gardener.cloud", "clusters", "create delete get patch"),
 		workload.Rule("gateway.networking.k8s.io", "gateways", deploy),
 		workload.Rule("gateway.networking.k8s.io", "gatewayclasses tlsroutes", "create delete patch"),

@@ -24,7 +24,9 @@ const (
 	bucketMode = 0o777
 	// keyHostPath and keyBucket are the keys of backup Secrets: the directory of buckets on the node, and the name of the bucket.
 	keyHostPath = "hostPath"
-	keyBucket   = "bucketName"
+	keyBucket   = constants.DataKeyBackupBucketName
+	// source begins the name of an entry for the backups of the former seed while a control plane is restored.
+	source = constants.BackupSourcePrefix + "-"
 )
 
 // backupBuckets creates a directory on the node for each bucket, for the provider Local of etcd-backup-restore.
@@ -103,7 +105,7 @@ func (a *backupEntries) Reconcile(ctx context.Context, entry *extensionsv1alpha1
 		return fmt.Errorf("read Secret %q: %w", key, err)
 	}
 	access := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: constants.BackupSecretName}, Type: corev1.SecretTypeOpaque,
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: secretOf(entry.Name)}, Type: corev1.SecretTypeOpaque,
 		Data: map[string][]byte{keyBucket: []byte(entry.Spec.BucketName)},
 	}
 	for key, value := range credentials.Data {
@@ -118,7 +120,7 @@ func (a *backupEntries) Delete(_ context.Context, entry *extensionsv1alpha1.Back
 	if err != nil {
 		return err
 	}
-	objects, err := inside(bucket, entry.Name)
+	objects, err := inside(bucket, strings.TrimPrefix(entry.Name, source))
 	if err != nil {
 		return err
 	}
@@ -135,11 +137,19 @@ func (a *backupEntries) Migrate(context.Context, *extensionsv1alpha1.BackupEntry
 
 // controlPlaneOf returns the namespace of the control plane of an entry. The name of the entry ends in the UID of the shoot.
 func controlPlaneOf(entry string) string {
-	entry = strings.TrimPrefix(entry, "source-") // the entry of the former seed during a migration
+	entry = strings.TrimPrefix(entry, source)
 	if end := strings.LastIndex(entry, "--"); end > 0 {
 		return entry[:end]
 	}
 	return entry
+}
+
+// secretOf returns the name of the Secret of an entry in the namespace of the control plane.
+func secretOf(entry string) string {
+	if strings.HasPrefix(entry, source) {
+		return source + constants.BackupSecretName
+	}
+	return constants.BackupSecretName
 }
 
 // inside returns the path of a directory in another one. A name that is not a single path element is refused.

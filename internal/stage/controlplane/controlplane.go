@@ -45,18 +45,24 @@ type Inputs struct {
 	Rotation Rotation
 }
 
-// Tasks returns the tasks that deploy the components, and after them those for what the cluster contains. The first ones need the
-// task kube-apiserver-ready.
-func Tasks(in Inputs) []flow.Task {
-	tasks := []flow.Task{
+// ResourceManagerTasks returns the tasks that deploy gardener-resource-manager. The first ones need the task kube-apiserver-ready.
+func ResourceManagerTasks(in Inputs) []flow.Task {
+	return []flow.Task{
 		flow.Do("access-secrets", "Creating Secrets for ServiceAccount tokens of control plane components", in.applyAccessSecrets, "credentials"),
 		flow.Do("tokens", "Requesting ServiceAccount tokens of control plane components", in.requestTokens, "access-secrets", "kube-apiserver-ready").
 			IfPresent("old-kube-apiserver-gone"), // it would sign with the old key
 		flow.Do("resource-manager", "Deploying gardener-resource-manager", DeployResourceManager(in, in.Replicas), "tokens"),
 		in.ready("resource-manager", resourcemanager.Name),
+	}
+}
+
+// Tasks returns the tasks that deploy the components, and after them those for what the cluster contains. The first ones need the
+// task kube-apiserver-ready.
+func Tasks(in Inputs) []flow.Task {
+	tasks := append(ResourceManagerTasks(in),
 		flow.Do("kube-controller-manager", "Deploying kube-controller-manager", DeployKubeControllerManager(in, in.Replicas), "tokens"),
 		in.ready("kube-controller-manager", kubecontrollermanager.Name),
-	}
+	)
 	if in.KubeScheduler != nil {
 		tasks = append(tasks,
 			flow.Do("kube-scheduler", "Deploying kube-scheduler", DeployKubeScheduler(in, in.Replicas), "tokens"),

@@ -59,6 +59,9 @@ type Inputs struct {
 	Hibernates bool
 	// Deletes is whether the cluster is being deleted.
 	Deletes bool
+	// Restores is whether the control plane is restored on another seed: the machine-controller-manager starts when its extension has restored the
+	// machines, as it would delete what it does not know.
+	Restores bool
 	// ReplacesCAs is whether a rotation of CAs is prepared or completed.
 	ReplacesCAs bool
 	// Result is filled by the task worker-deployed. Nil means that no other stage reads it.

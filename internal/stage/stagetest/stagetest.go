@@ -139,10 +139,11 @@ func RunTask(ctx context.Context, t *testing.T, tasks []flow.Task, id string) er
 func newCluster(scheme *runtime.Scheme) client.WithWatch {
 	byName := func(object client.Object) []string { return []string{object.GetName()} }
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(
-		&corev1beta1.Shoot{}, &operatorv1alpha1.Garden{}, &operatorv1alpha1.Extension{},
+		&corev1beta1.Shoot{}, &operatorv1alpha1.Garden{}, &operatorv1alpha1.Extension{}, &extensionsv1alpha1.Infrastructure{}, &extensionsv1alpha1.Worker{},
 	)
 	for _, kind := range []client.Object{
 		&corev1.Namespace{}, &corev1.Secret{}, &gatewayv1.Gateway{}, &appsv1.Deployment{}, &druidv1alpha1.Etcd{}, &resourcesv1alpha1.ManagedResource{},
+		&druidv1alpha1.EtcdCopyBackupsTask{}, &corev1beta1.BackupEntry{},
 		&extensionsv1alpha1.DNSRecord{}, &extensionsv1alpha1.Infrastructure{}, &extensionsv1alpha1.ControlPlane{}, &extensionsv1alpha1.Network{},
 		&extensionsv1alpha1.OperatingSystemConfig{}, &extensionsv1alpha1.Worker{}, &extensionsv1alpha1.Extension{},
 		&extensionsv1alpha1.BackupBucket{}, &extensionsv1alpha1.BackupEntry{},
@@ -200,12 +201,25 @@ func reconcile(object runtime.Object) {
 		}
 	case *druidv1alpha1.Etcd:
 		o.Status = druidv1alpha1.EtcdStatus{ObservedGeneration: &o.Generation, Ready: new(true)}
+	case *druidv1alpha1.EtcdCopyBackupsTask:
+		o.Status = druidv1alpha1.EtcdCopyBackupsTaskStatus{ObservedGeneration: &o.Generation, Conditions: []druidv1alpha1.Condition{
+			{Type: druidv1alpha1.EtcdCopyBackupsTaskSucceeded, Status: druidv1alpha1.ConditionTrue},
+		}}
 	case extensionsv1alpha1.Object:
 		annotations := o.GetAnnotations()
+		operation := corev1beta1.LastOperationTypeReconcile
+		switch annotations["gardener.cloud/operation"] {
+		case "wait-for-state":
+			return
+		case "migrate":
+			operation = corev1beta1.LastOperationTypeMigrate
+		case "restore":
+			operation = corev1beta1.LastOperationTypeRestore
+		}
 		delete(annotations, "gardener.cloud/operation")
 		o.SetAnnotations(annotations)
 		o.GetExtensionStatus().SetObservedGeneration(o.GetGeneration())
-		o.GetExtensionStatus().SetLastOperation(&corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded})
+		o.GetExtensionStatus().SetLastOperation(&corev1beta1.LastOperation{Type: operation, State: corev1beta1.LastOperationStateSucceeded})
 		if config, ok := o.(*extensionsv1alpha1.OperatingSystemConfig); ok {
 			config.Status.CloudConfig = &extensionsv1alpha1.CloudConfig{SecretRef: corev1.SecretReference{Namespace: config.Namespace, Name: config.Name}}
 		}
