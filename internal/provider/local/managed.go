@@ -15,9 +15,9 @@ import (
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
-	"gardener.cloud/gardener/internal/component/managedresource"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/extension"
+	"gardener.cloud/gardener/pkg/managedresource"
 )
 
 // deletionRecheck is how often the deletion of a ManagedResource is checked, besides its event.

@@ -1,5 +1,5 @@
-// Package chart pulls Helm charts and renders them to objects, without Helm's releases and hooks.
-package chart
+// Package helm renders Helm charts to objects, without Helm's releases and hooks.
+package helm
 
 import (
 	"bytes"

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
-	"gardener.cloud/gardener/internal/component/immutable"
+	"gardener.cloud/gardener/pkg/immutable"
 	"gardener.cloud/gardener/pkg/references"
 )
 
