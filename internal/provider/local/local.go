@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	providerlocalconfigv1alpha1 "gardener.cloud/gardener/api/config/providerlocal/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
@@ -113,7 +114,13 @@ func addNetworks(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLoca
 	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.Network](&networks{p.GetClient(), c.Images.Flannel}))
 	o.Types = []string{networkType}
 	o.Watch = func(b *builder.Builder, toObjects handler.MapFunc) { watchManaged(b, toObjects, networkResource) }
-	return extension.Add(p, o)
+	return errors.Join(
+		extension.Add(p, o),
+		extension.AddHealthChecks(p, extension.HealthOptions[*extensionsv1alpha1.Network]{
+			Name: o.Name, Types: o.Types, Classes: o.Classes,
+			Checks: []extension.HealthCheck{extension.CheckManagedResource(corev1beta1.ShootSystemComponentsHealthy, networkResource)},
+		}),
+	)
 }
 
 // addWorkers adds the controller of Workers, which also watches machines.
