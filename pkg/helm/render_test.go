@@ -3,6 +3,7 @@ package helm
 import (
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/version"
@@ -60,5 +61,19 @@ func TestRenderRefuses(t *testing.T) {
 				t.Errorf("Render() = %v, want %q", err, tc.want)
 			}
 		})
+	}
+}
+
+func TestRenderDirectory(t *testing.T) {
+	directory := fstest.MapFS{
+		"Chart.yaml":       {Data: []byte(meta)},
+		"templates/a.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\n")},
+	}
+	objects, err := RenderDirectory(directory, Release{Name: "r"})
+	if err != nil || len(objects) != 1 || objects[0].GetName() != "r" {
+		t.Errorf("RenderDirectory() = %v, %v", objects, err)
+	}
+	if _, err := RenderDirectory(fstest.MapFS{}, Release{}); err == nil {
+		t.Error("an empty directory is rendered")
 	}
 }
