@@ -7,6 +7,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -41,8 +42,8 @@ const (
 	// DefaultTimeout is for how long the kube-apiserver waits for a response.
 	DefaultTimeout = 10 * time.Second
 
-	// servicePort is the port of the Service.
-	servicePort int32 = 443
+	// defaultServicePort is Options.ServicePort if it is not set.
+	defaultServicePort int32 = 443
 
 	// checkInterval is how often it is checked whether a certificate has to be renewed, and retryInterval the same after an error.
 	checkInterval, retryInterval = time.Hour, 5 * time.Second
@@ -79,8 +80,12 @@ type Options struct {
 	Name string
 	// Namespace is the namespace that it runs in. The registration is deleted with it.
 	Namespace string
-	// Service is the name of the Service of its pods, with the port 443.
+	// Service is the name of the Service of its pods.
 	Service string
+	// ServicePort is its port. Zero means 443.
+	ServicePort int32
+	// ByURL has the kube-apiserver connect by a URL with the name of the Service, for one that cannot use Services of its own cluster.
+	ByURL bool
 	// URL is the address, as host:port, by which the kube-apiserver connects to a process that runs outside of the cluster. Then there is no Service.
 	URL string
 	// BindAddress and Port are where it listens.
@@ -91,7 +96,7 @@ type Options struct {
 	// Target is a client of another cluster that Webhooks are registered in, such as a virtual garden. Its kube-apiserver runs in the cluster of the
 	// manager. Nil means the cluster of the manager.
 	Target client.Client
-	// OwnerNamespace is a namespace of Target that the registration is deleted with. Empty means none.
+	// OwnerNamespace is the namespace that the registration is deleted with. Empty means none in Target, and otherwise Namespace.
 	OwnerNamespace string
 	// Shoots are the webhooks for objects in shoots. Nil means none.
 	Shoots *Shoots
@@ -241,8 +246,7 @@ func (k *keeper) notify(caBundle []byte) {
 
 // register writes the webhook configurations of the cluster.
 func (k *keeper) register(ctx context.Context, caBundle []byte) error {
-	target, owner := k.client, k.Namespace
-	reader := k.reader
+	target, reader, owner := k.client, k.reader, cmp.Or(k.OwnerNamespace, k.Namespace)
 	if k.Target != nil {
 		target, reader, owner = k.Target, k.Target, k.OwnerNamespace
 	}
@@ -262,11 +266,13 @@ func (k *keeper) register(ctx context.Context, caBundle []byte) error {
 	return kube.Apply(ctx, target, k.Name, objects...)
 }
 
+func (o Options) servicePort() int32 { return cmp.Or(o.ServicePort, defaultServicePort) }
+
 // byService and byURL are how a kube-apiserver connects to the webhook with a name: in its own cluster by a Service, in others by a URL.
 func (o Options) byService(caBundle []byte) func(string) admissionregistrationv1.WebhookClientConfig {
 	return func(name string) admissionregistrationv1.WebhookClientConfig {
 		return admissionregistrationv1.WebhookClientConfig{CABundle: caBundle, Service: &admissionregistrationv1.ServiceReference{
-			Namespace: o.Namespace, Name: o.Service, Path: new("/" + name), Port: new(servicePort),
+			Namespace: o.Namespace, Name: o.Service, Path: new("/" + name), Port: new(o.servicePort()),
 		}}
 	}
 }
@@ -274,7 +280,7 @@ func (o Options) byService(caBundle []byte) func(string) admissionregistrationv1
 func (o Options) byURL(caBundle []byte) func(string) admissionregistrationv1.WebhookClientConfig {
 	host := o.URL
 	if host == "" {
-		host = fmt.Sprintf("%s.%s:%d", o.Service, o.Namespace, servicePort)
+		host = fmt.Sprintf("%s.%s:%d", o.Service, o.Namespace, o.servicePort())
 	}
 	return func(name string) admissionregistrationv1.WebhookClientConfig {
 		return admissionregistrationv1.WebhookClientConfig{CABundle: caBundle, URL: new("https://" + host + "/" + name)}
@@ -286,7 +292,7 @@ func Configurations(
 	o Options, caBundle []byte,
 ) (*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration) {
 	connection := o.byService(caBundle)
-	if o.URL != "" || o.Target != nil {
+	if o.URL != "" || o.ByURL || o.Target != nil {
 		connection = o.byURL(caBundle)
 	}
 	return configurations(o, "", o.Webhooks, connection)
