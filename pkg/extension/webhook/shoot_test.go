@@ -146,20 +146,29 @@ func TestExtensionType(t *testing.T) {
 	}
 }
 
-// TestTarget registers a validating webhook in another cluster.
-func TestTarget(t *testing.T) {
-	source := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()
-	target := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden", UID: "u"}}).Build()
-	k := newKeeper(source, testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
-	k.Target, k.OwnerNamespace, k.Webhooks = target, "garden", []Webhook{{Name: "validate", Validating: true}}
+// TestRuntime has a validating webhook for a garden, and its certificates in the runtime cluster.
+func TestRuntime(t *testing.T) {
+	runtimeCluster := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()
+	garden := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden", UID: "u"}}).Build()
+	k := newKeeper(garden, testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
+	k.Runtime, k.OwnerNamespace, k.Webhooks = runtimeCluster, "garden", []Webhook{{Name: "validate", Validating: true}}
 	if err := k.renew(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	config := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	if err := target.Get(t.Context(), client.ObjectKey{Name: "gardener-extension-provider-example"}, config); err != nil {
+	if err := garden.Get(t.Context(), client.ObjectKey{Name: "gardener-extension-provider-example"}, config); err != nil {
 		t.Fatal(err)
 	}
 	if url := config.Webhooks[0].ClientConfig.URL; url == nil || *url != "https://provider-example-webhook."+namespace+":443/validate" || config.OwnerReferences[0].Name != "garden" {
 		t.Errorf("webhook is %+v", config)
+	}
+	for name, want := range map[string]struct {
+		client client.Client
+		found  bool
+	}{"garden": {garden, false}, "runtime cluster": {runtimeCluster, true}} {
+		certificates := &corev1.SecretList{}
+		if err := want.client.List(t.Context(), certificates); err != nil || (len(certificates.Items) > 0) != want.found {
+			t.Errorf("in the %s are %d Secrets (%v)", name, len(certificates.Items), err)
+		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package webhook serves the webhooks of an extension: it creates and renews their certificates, and registers them in the cluster that it runs in, in
-// another one, or in shoots.
+// Package webhook serves the webhooks of an extension: it creates and renews their certificates, and registers them in the cluster of its
+// manager, or in shoots.
 //
 // It reads and writes Secrets with certificates in the namespace of the extension, and writes webhook configurations, and ManagedResources with those of
 // shoots. Every replica serves webhooks, whether it leads or not.
@@ -91,12 +91,12 @@ type Options struct {
 	// BindAddress and Port are where it listens.
 	BindAddress string
 	Port        int
-	// Webhooks are those for the cluster of the manager, or for Target.
+	// Webhooks are those for the cluster of the manager.
 	Webhooks []Webhook
-	// Target is a client of another cluster that Webhooks are registered in, such as a virtual garden. Its kube-apiserver runs in the cluster of the
-	// manager. Nil means the cluster of the manager.
-	Target client.Client
-	// OwnerNamespace is the namespace that the registration is deleted with. Empty means none in Target, and otherwise Namespace.
+	// Runtime is a client of the cluster in which the process runs, if that is not the cluster of the manager: certificates are there. So it is for admission
+	// controllers of a garden: the manager is for the virtual garden, whose kube-apiserver runs in the runtime cluster and connects by a URL.
+	Runtime client.Client
+	// OwnerNamespace is the namespace that the registration is deleted with. Empty means Namespace, and none with Runtime.
 	OwnerNamespace string
 	// Shoots are the webhooks for objects in shoots. Nil means none.
 	Shoots *Shoots
@@ -185,7 +185,7 @@ func (k *keeper) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writtenWithin)
 	defer cancel()
 	certificates, err := secrets.New(ctx, secrets.Values{
-		Client: direct{k.client, k.reader}, Namespace: k.Namespace, Identity: k.Name + "-webhook", Clock: k.Clock,
+		Client: k.runtime(), Namespace: k.Namespace, Identity: k.Name + "-webhook", Clock: k.Clock,
 	})
 	if err != nil {
 		return err
@@ -224,6 +224,14 @@ func (k *keeper) renew(ctx context.Context) error {
 	return certificates.Cleanup(ctx)
 }
 
+// runtime returns a client of the cluster with the certificates, which does not need them in a cache.
+func (k *keeper) runtime() client.Client {
+	if k.Runtime != nil {
+		return k.Runtime
+	}
+	return direct{k.client, k.reader}
+}
+
 // names are the DNS names of the Service.
 func (k *keeper) names() []string {
 	if k.Service == "" {
@@ -246,15 +254,15 @@ func (k *keeper) notify(caBundle []byte) {
 
 // register writes the webhook configurations of the cluster.
 func (k *keeper) register(ctx context.Context, caBundle []byte) error {
-	target, reader, owner := k.client, k.reader, cmp.Or(k.OwnerNamespace, k.Namespace)
-	if k.Target != nil {
-		target, reader, owner = k.Target, k.Target, k.OwnerNamespace
+	owner := k.OwnerNamespace
+	if owner == "" && k.Runtime == nil {
+		owner = k.Namespace
 	}
 	var owners []metav1.OwnerReference
 	if owner != "" {
 		namespace := &metav1.PartialObjectMetadata{}
 		namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-		if err := reader.Get(ctx, client.ObjectKey{Name: owner}, namespace); err != nil {
+		if err := k.reader.Get(ctx, client.ObjectKey{Name: owner}, namespace); err != nil {
 			return fmt.Errorf("read Namespace %q: %w", owner, err)
 		}
 		owners = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: namespace.Name, UID: namespace.UID}}
@@ -263,7 +271,7 @@ func (k *keeper) register(ctx context.Context, caBundle []byte) error {
 	for _, object := range objects {
 		object.SetOwnerReferences(owners)
 	}
-	return kube.Apply(ctx, target, k.Name, objects...)
+	return kube.Apply(ctx, k.client, k.Name, objects...)
 }
 
 func (o Options) servicePort() int32 { return cmp.Or(o.ServicePort, defaultServicePort) }
@@ -287,12 +295,12 @@ func (o Options) byURL(caBundle []byte) func(string) admissionregistrationv1.Web
 	}
 }
 
-// Configurations renders the registration of the webhooks in the cluster of the manager, or in Target.
+// Configurations renders the registration of the webhooks in the cluster of the manager.
 func Configurations(
 	o Options, caBundle []byte,
 ) (*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration) {
 	connection := o.byService(caBundle)
-	if o.URL != "" || o.ByURL || o.Target != nil {
+	if o.URL != "" || o.ByURL || o.Runtime != nil {
 		connection = o.byURL(caBundle)
 	}
 	return configurations(o, "", o.Webhooks, connection)
