@@ -19,6 +19,7 @@ import (
 	"gardener.cloud/gardener/internal/controllermanager"
 	"gardener.cloud/gardener/internal/discoveryserver"
 	"gardener.cloud/gardener/internal/etcddruid"
+	"gardener.cloud/gardener/internal/extensioninit"
 	"gardener.cloud/gardener/internal/gardenlet"
 	"gardener.cloud/gardener/internal/gardenlet/upgrade/guard"
 	"gardener.cloud/gardener/internal/gateway"
@@ -44,6 +45,7 @@ var commands = map[string]func() *cobra.Command{
 	guard.Name:                  guard.NewCommand,
 	gateway.Name:                gateway.NewCommand,
 	etcddruid.Name:              etcddruid.Component().Command,
+	extensioninit.Name:          extensioninit.NewCommand,
 	local.Name:                  local.Component().Command,
 	machinecontroller.Name:      machinecontroller.NewCommand,
 	machinecontroller.LocalName: machinecontroller.NewLocalCommand,

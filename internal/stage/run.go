@@ -21,8 +21,8 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/component/instance"
-	"gardener.cloud/gardener/internal/component/managedresource"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/pkg/managedresource"
 )
 
 const (

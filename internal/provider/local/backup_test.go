@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/pkg/extension/generic"
 )
 
 func data(t *testing.T, c client.Client, namespace, name string) map[string]string {
@@ -36,7 +37,7 @@ func TestBackups(t *testing.T) {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--crazy"}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "entry"}, Data: map[string][]byte{"hostPath": []byte("/node")}},
 	).Build()
-	buckets, entries := &backupBuckets{c, directory, "/node", "extension"}, &backupEntries{c, directory}
+	buckets, entries := &backupBuckets{c, directory, "/node", "extension"}, &generic.BackupEntry{Client: c, Owner: Name, DeleteBackups: deleteBackups(directory)}
 	bucket := &extensionsv1alpha1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
 	entry := &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--crazy--00000000-0000-0000-0000-000000000001"}}
 	entry.Spec.BucketName, entry.Spec.SecretRef = "b", corev1.SecretReference{Namespace: "garden", Name: "entry"}
@@ -85,7 +86,7 @@ func TestBackups(t *testing.T) {
 }
 
 func TestBackupsStayInside(t *testing.T) {
-	entries := &backupEntries{fake.NewClientBuilder().Build(), t.TempDir()}
+	entries := &generic.BackupEntry{Client: fake.NewClientBuilder().Build(), DeleteBackups: deleteBackups(t.TempDir())}
 	for _, name := range []string{"", ".", "..", "../x", "a/b", "/etc"} {
 		entry := &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: "shoot--a--b--uid"}}
 		entry.Spec.BucketName = name

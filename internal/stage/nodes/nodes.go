@@ -14,7 +14,6 @@ import (
 	"gardener.cloud/gardener/internal/component/kubecontrollermanager"
 	"gardener.cloud/gardener/internal/component/kubeproxy"
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
-	"gardener.cloud/gardener/internal/component/managedresource"
 	"gardener.cloud/gardener/internal/component/metricsserver"
 	"gardener.cloud/gardener/internal/component/nodelocaldns"
 	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
@@ -22,6 +21,7 @@ import (
 	"gardener.cloud/gardener/internal/component/vpnshoot"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/pkg/flow"
+	"gardener.cloud/gardener/pkg/managedresource"
 )
 
 // networkResource is the ManagedResource with the agents of the VPN tunnel, and with the API server proxy of each node.

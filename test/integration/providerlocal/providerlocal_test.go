@@ -31,6 +31,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	providerlocalconfigv1alpha1 "gardener.cloud/gardener/api/config/providerlocal/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
@@ -198,6 +199,33 @@ func TestProviderLocal(t *testing.T) {
 					t.Error(err)
 				}
 			},
+		})
+	})
+	t.Run("health of the Network", func(t *testing.T) {
+		health := func(status corev1beta1.ConditionStatus) func(*testing.T, extensionsv1alpha1.Object) {
+			return func(t *testing.T, _ extensionsv1alpha1.Object) {
+				mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "extension-networking-flannel"}}
+				env.EditStatus(t, c, mr, func(mr *resourcesv1alpha1.ManagedResource) {
+					mr.Status.ObservedGeneration, mr.Status.Conditions = mr.Generation, nil
+					for typ, is := range map[corev1beta1.ConditionType]corev1beta1.ConditionStatus{
+						resourcesv1alpha1.ResourcesApplied: corev1beta1.ConditionTrue, resourcesv1alpha1.ResourcesHealthy: status,
+						resourcesv1alpha1.ResourcesProgressing: corev1beta1.ConditionFalse,
+					} {
+						mr.Status.Conditions = append(mr.Status.Conditions, corev1beta1.Condition{
+							Type: typ, Status: is, Reason: "Test", Message: "test", LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
+						})
+					}
+				})
+			}
+		}
+		contract.RunHealth(t, contract.HealthSuite{
+			Client: c, Condition: corev1beta1.ShootSystemComponentsHealthy,
+			New: func() extensionsv1alpha1.Object {
+				return &extensionsv1alpha1.Network{ObjectMeta: meta(), Spec: extensionsv1alpha1.NetworkSpec{
+					DefaultSpec: ofType("flannel"), PodCIDR: "10.3.0.0/16", ServiceCIDR: "10.4.0.0/16",
+				}}
+			},
+			Heal: health(corev1beta1.ConditionTrue), Break: health(corev1beta1.ConditionFalse),
 		})
 	})
 	t.Run("OperatingSystemConfig", func(t *testing.T) {

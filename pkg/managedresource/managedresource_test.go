@@ -56,6 +56,20 @@ func TestObjects(t *testing.T) {
 	}
 }
 
+func TestUnpack(t *testing.T) {
+	objects, err := Objects(clientgoscheme.Scheme, Values{Name: "a"}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Data: map[string]string{"a": "---\n{"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Unpack(objects[0].(*corev1.Secret))
+	if err != nil || len(got) != 1 || got[0].GetKind() != "ConfigMap" || got[0].GetName() != "one" {
+		t.Errorf("Unpack() = %v, %v", got, err)
+	}
+	if _, err := Unpack(&corev1.Secret{Data: map[string][]byte{resourcesv1alpha1.CompressedDataKey: []byte("x")}}); err == nil {
+		t.Error("what is not compressed is unpacked")
+	}
+}
+
 func TestUnknownKind(t *testing.T) {
 	if _, err := Objects(clientgoscheme.Scheme, Values{Name: "a"}, client.Object(&resourcesv1alpha1.ManagedResource{})); err == nil {
 		t.Error("an unknown kind is packed")

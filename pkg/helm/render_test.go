@@ -1,13 +1,13 @@
-package chart
+package helm
 
 import (
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/version"
 
-	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	"gardener.cloud/gardener/internal/chart/charttest"
 )
 
@@ -64,19 +64,16 @@ func TestRenderRefuses(t *testing.T) {
 	}
 }
 
-func TestParse(t *testing.T) {
-	const digest = "sha256:0123456789012345678901234567890123456789012345678901234567890123"
-	for want, repository := range map[string]gardencorev1.OCIRepository{
-		"registry.example/chart-a:1":         {Ref: new("registry.example/chart-a:1")},
-		"registry.example/chart-b:1":         {Repository: new("oci://registry.example/chart-b"), Tag: new("1")},
-		"registry.example/chart-c@" + digest: {Repository: new("registry.example/chart-c"), Tag: new("1"), Digest: new(digest)},
-		"registry.example/chart-d:latest":    {Repository: new("registry.example/chart-d")},
-	} {
-		if got, err := parse(&repository); err != nil || got.Name() != want {
-			t.Errorf("parse() = %v, %v, want %s", got, err, want)
-		}
+func TestRenderDirectory(t *testing.T) {
+	directory := fstest.MapFS{
+		"Chart.yaml":       {Data: []byte(meta)},
+		"templates/a.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\n")},
 	}
-	if _, err := parse(&gardencorev1.OCIRepository{}); err == nil {
-		t.Error("parse() accepts an empty reference")
+	objects, err := RenderDirectory(directory, Release{Name: "r"})
+	if err != nil || len(objects) != 1 || objects[0].GetName() != "r" {
+		t.Errorf("RenderDirectory() = %v, %v", objects, err)
+	}
+	if _, err := RenderDirectory(fstest.MapFS{}, Release{}); err == nil {
+		t.Error("an empty directory is rendered")
 	}
 }

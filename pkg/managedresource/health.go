@@ -5,7 +5,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
-	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/pkg/kube"
 )
 
 // Applied returns why the objects of a ManagedResource are not applied yet, or nil if they are.

@@ -1,15 +1,17 @@
-// Package chart pulls Helm charts and renders them to objects, without Helm's releases and hooks.
-package chart
+// Package helm renders Helm charts to objects, without Helm's releases and hooks.
+package helm
 
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 
+	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
@@ -60,6 +62,32 @@ func Render(archive []byte, r Release) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read chart: %w", err)
 	}
+	return render(loaded, r)
+}
+
+// RenderDirectory is Render for a chart in a directory, such as one that is embedded in the binary.
+func RenderDirectory(directory fs.FS, r Release) ([]*unstructured.Unstructured, error) {
+	var files []*loader.BufferedFile
+	err := fs.WalkDir(directory, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(directory, path)
+		files = append(files, &loader.BufferedFile{Name: path, Data: data})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read chart: %w", err)
+	}
+	loaded, err := loader.LoadFiles(files)
+	if err != nil {
+		return nil, fmt.Errorf("read chart: %w", err)
+	}
+	return render(loaded, r)
+}
+
+// render returns the objects of a chart that is loaded.
+func render(loaded *chart.Chart, r Release) ([]*unstructured.Unstructured, error) {
 	if err := chartutil.ProcessDependencies(loaded, r.Values); err != nil {
 		return nil, &Error{At: fmt.Sprintf("process dependencies of chart %q", loaded.Name()), Err: err}
 	}

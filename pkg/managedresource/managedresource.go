@@ -6,7 +6,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 
 	"github.com/andybalholm/brotli"
 	corev1 "k8s.io/api/core/v1"
@@ -17,9 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
-	"gardener.cloud/gardener/internal/component/immutable"
+	"gardener.cloud/gardener/pkg/immutable"
 	"gardener.cloud/gardener/pkg/references"
 )
+
+// separator is the line before each object.
+const separator = "---\n"
 
 // Values describe a ManagedResource.
 type Values struct {
@@ -89,10 +94,30 @@ func pack(scheme *runtime.Scheme, objects []client.Object) ([]byte, error) {
 	out := &bytes.Buffer{}
 	w := brotli.NewWriterLevel(out, brotli.DefaultCompression)
 	for _, m := range manifests {
-		if _, err := fmt.Fprintf(w, "---\n%s\n", m.text); err != nil {
+		if _, err := fmt.Fprintf(w, "%s%s\n", separator, m.text); err != nil {
 			return nil, err
 		}
 	}
 	err := w.Close()
 	return out.Bytes(), err
+}
+
+// Unpack returns the objects in the Secret of a ManagedResource that Objects has rendered.
+func Unpack(secret *corev1.Secret) ([]*unstructured.Unstructured, error) {
+	text, err := io.ReadAll(brotli.NewReader(bytes.NewReader(secret.Data[resourcesv1alpha1.CompressedDataKey])))
+	if err != nil {
+		return nil, fmt.Errorf("unpack Secret %q: %w", secret.Name, err)
+	}
+	var objects []*unstructured.Unstructured
+	for line := range strings.Lines(string(text)) {
+		if line == separator {
+			continue
+		}
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON([]byte(line)); err != nil {
+			return nil, fmt.Errorf("unpack Secret %q: %w", secret.Name, err)
+		}
+		objects = append(objects, u)
+	}
+	return objects, nil
 }

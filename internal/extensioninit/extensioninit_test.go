@@ -1,0 +1,89 @@
+package extensioninit
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gardener.cloud/gardener/test/env"
+)
+
+// TestInit writes an extension, builds it, and runs its tests against a kube-apiserver.
+func TestInit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it compiles a module")
+	}
+	directory := filepath.Join(t.TempDir(), "hello")
+	run := func(args ...string) (string, error) {
+		cmd := NewCommand()
+		out := &strings.Builder{}
+		cmd.SetOut(out)
+		cmd.SetErr(out)
+		cmd.SetArgs(args)
+		err := cmd.Execute()
+		return out.String(), err
+	}
+	arguments := []string{"init", "provider-hello", "--directory", directory, "--gardener", filepath.Join("..", "..")}
+	if out, err := run(arguments...); err != nil || !strings.Contains(out, "go mod tidy && go test") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if _, err := run(arguments...); err == nil || !strings.Contains(err.Error(), "already exists") {
+		t.Errorf("an existing directory is overwritten: %v", err)
+	}
+	err := filepath.WalkDir(directory, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if strings.Contains(string(content), "[[") || strings.HasSuffix(path, ".tmpl") {
+			t.Errorf("%s is not rendered", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The modules and checksums are those of this one, so that nothing has to be downloaded.
+	sums, err := os.ReadFile(filepath.Join("..", "..", "go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(directory, "go.sum"), sums, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	assets := t.TempDir()
+	for product, name := range map[string]string{"etcd": "etcd", "kubernetes": "kube-apiserver"} {
+		if err := os.Symlink(env.Program(t, product, name), filepath.Join(assets, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"build", "-o", filepath.Join(t.TempDir(), "extension"), "."}, {"vet", "."}, {"test", "-v", "."}} {
+		cmd := exec.CommandContext(t.Context(), "go", args...)
+		cmd.Dir = directory
+		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod -trimpath", "GOPROXY=off", "GOSUMDB=off", "GOWORK=off", "CGO_ENABLED=0", "KUBEBUILDER_ASSETS="+assets)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("go %s: %v\n%s", args[0], err, out)
+		}
+		if args[0] == "test" && !strings.Contains(string(out), "--- PASS: TestContract") {
+			t.Errorf("the test of the contract was not run:\n%s", out)
+		}
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	for name, v := range map[string]values{
+		"must have at most 40": {Name: "A"}, "begin with a letter": {Name: "../x"}, "not end with a dash": {Name: "a-"},
+		"not the directory of a Go module": {Name: "a", Gardener: t.TempDir()},
+	} {
+		directory := filepath.Join(t.TempDir(), "x")
+		if err := write(directory, v); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%+v: %v", v, err)
+		}
+		if _, err := os.Stat(directory); err == nil {
+			t.Errorf("%+v: the directory was created", v)
+		}
+	}
+}
