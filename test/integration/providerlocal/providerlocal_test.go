@@ -355,6 +355,31 @@ func TestWorker(t *testing.T) {
 	)
 	run(t, e, as(e.Config, "extension"), "extension")
 	number := 0
+	t.Run("Infrastructure in the cluster of a kubeconfig", func(t *testing.T) {
+		finalizeNamespaces(t, c)
+		exists := func(t *testing.T, _ extensionsv1alpha1.Object) {
+			if err := c.Get(t.Context(), client.ObjectKey{Name: "infra-" + namespace}, &corev1.Namespace{}); err != nil {
+				t.Error(err)
+			}
+		}
+		contract.Run(t, contract.Suite{
+			Client: c, Fulfilled: exists, Kept: exists,
+			New: func() extensionsv1alpha1.Object {
+				number++
+				return &extensionsv1alpha1.Infrastructure{
+					ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("i%d", number)},
+					Spec: extensionsv1alpha1.InfrastructureSpec{
+						DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "local"}, Region: "local", SecretRef: corev1.SecretReference{Namespace: namespace, Name: "cloudprovider"},
+					},
+				}
+			},
+			Restored: func(t *testing.T, o extensionsv1alpha1.Object) {
+				if networking := o.(*extensionsv1alpha1.Infrastructure).Status.Networking; networking == nil || len(networking.Nodes) != 1 {
+					t.Errorf("the network of nodes is %v", networking)
+				}
+			},
+		})
+	})
 	contract.RunWorker(t, contract.Suite{
 		Client: c,
 		New: func() extensionsv1alpha1.Object {
