@@ -102,8 +102,12 @@ func (a *backupEntries) Reconcile(ctx context.Context, entry *extensionsv1alpha1
 	if err := a.client.Get(ctx, key, credentials); err != nil {
 		return fmt.Errorf("read Secret %q: %w", key, err)
 	}
+	name := constants.BackupSecretName
+	if _, ofSource := fromSource(entry.Name); ofSource {
+		name = constants.BackupSourcePrefix + "-" + name // beside the one for the bucket of this seed
+	}
 	access := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: constants.BackupSecretName}, Type: corev1.SecretTypeOpaque,
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: name}, Type: corev1.SecretTypeOpaque,
 		Data: map[string][]byte{keyBucket: []byte(entry.Spec.BucketName)},
 	}
 	for key, value := range credentials.Data {
@@ -118,7 +122,8 @@ func (a *backupEntries) Delete(_ context.Context, entry *extensionsv1alpha1.Back
 	if err != nil {
 		return err
 	}
-	objects, err := inside(bucket, entry.Name)
+	prefix, _ := fromSource(entry.Name)
+	objects, err := inside(bucket, prefix)
 	if err != nil {
 		return err
 	}
@@ -133,9 +138,15 @@ func (a *backupEntries) Migrate(context.Context, *extensionsv1alpha1.BackupEntry
 	return nil
 }
 
+// fromSource returns the prefix of the backups of an entry, and whether it is the entry of the former seed of a control plane that has moved here. Its
+// backups have the same prefix there.
+func fromSource(entry string) (prefix string, ofSource bool) {
+	return strings.CutPrefix(entry, constants.BackupSourcePrefix+"-")
+}
+
 // controlPlaneOf returns the namespace of the control plane of an entry. The name of the entry ends in the UID of the shoot.
 func controlPlaneOf(entry string) string {
-	entry = strings.TrimPrefix(entry, "source-") // the entry of the former seed during a migration
+	entry, _ = fromSource(entry)
 	if end := strings.LastIndex(entry, "--"); end > 0 {
 		return entry[:end]
 	}
