@@ -100,3 +100,40 @@ func TestBackupsStayInside(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The entry of the former seed has its own Secret, and its backups are those without the prefix in its name. Migrating keeps them.
+func TestBackupsOfTheFormerSeed(t *testing.T) {
+	directory := t.TempDir()
+	c := fake.NewClientBuilder().WithObjects(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--crazy"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "entry"}, Data: map[string][]byte{"hostPath": []byte("/node")}},
+	).Build()
+	entries := &backupEntries{c, directory}
+	entry := &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--crazy--1"}}
+	entry.Spec.BucketName, entry.Spec.SecretRef = "new", corev1.SecretReference{Namespace: "garden", Name: "entry"}
+	source := entry.DeepCopy()
+	source.Name, source.Spec.BucketName = "source-"+entry.Name, "old"
+	for _, e := range []*extensionsv1alpha1.BackupEntry{entry, source} {
+		if err := os.MkdirAll(filepath.Join(directory, e.Spec.BucketName, entry.Name, "etcd-main"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := entries.Reconcile(t.Context(), e, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, bucket := range map[string]string{"etcd-backup": "new", "source-etcd-backup": "old"} {
+		if diff := cmp.Diff(map[string]string{"hostPath": "/node", "bucketName": bucket}, data(t, c, "shoot--dev--crazy", name)); diff != "" {
+			t.Errorf("Secret %s (-want +got):\n%s", name, diff)
+		}
+	}
+	exists := func(bucket string) bool {
+		_, err := os.Stat(filepath.Join(directory, bucket, entry.Name))
+		return err == nil
+	}
+	if err := entries.Migrate(t.Context(), entry, nil); err != nil || !exists("new") || !exists("old") {
+		t.Errorf("backups are gone after the migration (%v)", err)
+	}
+	if err := entries.Delete(t.Context(), source, nil); err != nil || !exists("new") || exists("old") {
+		t.Errorf("the backups of the former seed: %v", err)
+	}
+}

@@ -205,3 +205,25 @@ func TestWorkerMigrates(t *testing.T) {
 		})
 	}
 }
+
+// A machine-controller-manager whose machines are in another cluster has the credentials, may connect to it, and is replaced when they change.
+func TestDriverContainer(t *testing.T) {
+	here, there, changed := &corev1.PodTemplateSpec{}, &corev1.PodTemplateSpec{}, &corev1.PodTemplateSpec{}
+	setDriver(here, "image", namespace, nil)
+	setDriver(there, "image", namespace, []byte("a"))
+	setDriver(there, "image", namespace, []byte("a"))
+	setDriver(changed, "image", namespace, []byte("b"))
+	if len(here.Spec.Volumes) > 0 || len(here.Annotations) > 0 || len(here.Labels) > 0 || len(here.Spec.Containers) != 1 {
+		t.Errorf("without a kubeconfig: %+v", here)
+	}
+	args := there.Spec.Containers[0].Args
+	if len(there.Spec.Volumes) != 1 || len(there.Spec.Containers) != 1 || args[len(args)-1] != "--infrastructure-kubeconfig=/var/run/secrets/gardener.cloud/infrastructure/kubeconfig" {
+		t.Errorf("with a kubeconfig: %+v", there.Spec)
+	}
+	if there.Labels["networking.gardener.cloud/to-private-networks"] != "allowed" {
+		t.Errorf("labels are %v", there.Labels)
+	}
+	if key := "checksum/secret-cloudprovider"; there.Annotations[key] == "" || there.Annotations[key] == changed.Annotations[key] {
+		t.Errorf("checksums are %v and %v", there.Annotations, changed.Annotations)
+	}
+}
