@@ -87,3 +87,38 @@ func TestRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestDocs has the code in docs/extending.md that names a file: it is what that file has.
+func TestDocs(t *testing.T) {
+	directory := filepath.Join(t.TempDir(), "hello")
+	if err := write(directory, values{Name: "hello", Go: goVersion}); err != nil {
+		t.Fatal(err)
+	}
+	docs, err := os.ReadFile(filepath.Join("..", "..", "docs", "extending.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, part := range strings.Split(string(docs), "```go\n// ")[1:] {
+		name, rest, _ := strings.Cut(part, "\n")
+		code, _, _ := strings.Cut(rest, "\n```")
+		source, err := os.ReadFile(filepath.Join(directory, name))
+		if err != nil {
+			continue // a comment, not a file
+		}
+		found++
+		if !strings.Contains(string(source), code) {
+			t.Errorf("docs/extending.md has other code than %s:\n%s", name, code)
+		}
+	}
+	registration, err := os.ReadFile(filepath.Join(directory, "registration.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(docs), strings.TrimSpace(string(registration))) {
+		t.Error("docs/extending.md has another registration than registration.yaml")
+	}
+	if found != 3 {
+		t.Errorf("docs/extending.md has code of %d files, want 3", found)
+	}
+}
