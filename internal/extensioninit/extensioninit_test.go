@@ -29,6 +29,9 @@ func TestInit(t *testing.T) {
 	if out, err := run(arguments...); err != nil || !strings.Contains(out, "go mod tidy && go test") {
 		t.Fatalf("%v: %s", err, out)
 	}
+	if _, err := run("init", "hello"); err == nil || !strings.Contains(err.Error(), "by --gardener") {
+		t.Errorf("an extension is written that cannot be built: %v", err)
+	}
 	if _, err := run(arguments...); err == nil || !strings.Contains(err.Error(), "already exists") {
 		t.Errorf("an existing directory is overwritten: %v", err)
 	}
