@@ -16,6 +16,7 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/extension"
+	"gardener.cloud/gardener/pkg/extension/generic"
 )
 
 const (
@@ -87,7 +88,7 @@ func deleteBackups(directory string) func(context.Context, *extensionsv1alpha1.B
 		if err != nil {
 			return err
 		}
-		objects, err := inside(bucket, entry.Name)
+		objects, err := inside(bucket, generic.BackupPrefix(entry))
 		if err != nil {
 			return err
 		}
