@@ -1,12 +1,19 @@
 package extensioninit
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+
+	gardencorev1 "gardener.cloud/gardener/api/core/v1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -123,5 +130,34 @@ func TestDocs(t *testing.T) {
 	}
 	if found != 3 {
 		t.Errorf("docs/extending.md has code of %d files, want 3", found)
+	}
+}
+
+// TestRegistration decodes the manifests strictly.
+func TestRegistration(t *testing.T) {
+	directory := filepath.Join(t.TempDir(), "hello")
+	if err := write(directory, values{Name: "hello", Go: goVersion}); err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(gardencorev1.AddToScheme(scheme), corev1beta1.AddToScheme(scheme), operatorv1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+	decoded := 0
+	for _, name := range []string{"registration.yaml", "extension.yaml"} {
+		content, err := os.ReadFile(filepath.Join(directory, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for document := range strings.SplitSeq(string(content), "\n---\n") {
+			if _, _, err := decoder.Decode([]byte(document), nil, nil); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			decoded++
+		}
+	}
+	if decoded != 3 {
+		t.Errorf("%d objects, want 3", decoded)
 	}
 }
