@@ -44,6 +44,9 @@ var names = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$`)
 // published matches versions of a module; others, such as that of a changed checkout, cannot be required.
 var published = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$`)
 
+// unpublished is the version in go.mod when a directory replaces the module.
+const unpublished = "v0.0.0"
+
 // NewCommand returns the command "extension".
 func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -51,13 +54,15 @@ func NewCommand() *cobra.Command {
 	}
 	v, directory := values{Go: goVersion}, ""
 	initialize := &cobra.Command{
-		Use:   "init NAME",
-		Short: "Write the source of a new extension: an actuator, its process, tests of the contract, a chart and its registration",
-		Example: "  " + "gardener extension init hello\n" +
-			"  " + "gardener extension init provider-example --module=example.com/provider-example --gardener=../gardener",
-		Args: cobra.ExactArgs(1),
+		Use:     "init NAME",
+		Short:   "Write the source of a new extension: an actuator, its process, tests of the contract, a chart and its registration",
+		Example: "  gardener extension init hello\n  gardener extension init provider-example --module=example.com/provider-example --gardener=../gardener",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			v.Name = args[0]
+			v.Name, v.Version = args[0], moduleVersion()
+			if v.Version == unpublished && v.Gardener == "" {
+				return errors.New("this binary is not of a published version: name a directory with the source of Gardener by --gardener")
+			}
 			if directory == "" {
 				directory = v.Name
 			}
@@ -88,7 +93,6 @@ func write(directory string, v values) error {
 	if v.Type == "" {
 		v.Type = strings.TrimPrefix(strings.TrimPrefix(v.Name, "extension-"), "provider-")
 	}
-	v.Version = moduleVersion()
 	if v.Gardener != "" {
 		absolute, err := filepath.Abs(v.Gardener)
 		if err != nil {
@@ -140,5 +144,5 @@ func moduleVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && published.MatchString(info.Main.Version) {
 		return info.Main.Version
 	}
-	return "v0.0.0"
+	return unpublished
 }

@@ -29,9 +29,7 @@ const seedClass = "seed"
 // WatchManaged is Options.Watch for actuators with ManagedResources: it requeues an object when one of a name is deleted. No name means any.
 func WatchManaged(names ...string) func(*builder.Builder, handler.MapFunc) {
 	return func(b *builder.Builder, toObjects handler.MapFunc) {
-		resource := &metav1.PartialObjectMetadata{}
-		resource.SetGroupVersionKind(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"))
-		b.Watches(resource, handler.EnqueueRequestsFromMapFunc(toObjects), builder.WithPredicates(predicate.Funcs{
+		b.Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(toObjects), builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(event.CreateEvent) bool { return false },
 			UpdateFunc: func(event.UpdateEvent) bool { return false },
 			DeleteFunc: func(e event.DeleteEvent) bool { return len(names) == 0 || slices.Contains(names, e.Object.GetName()) },

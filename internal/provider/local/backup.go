@@ -16,6 +16,7 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/extension"
+	"gardener.cloud/gardener/pkg/extension/generic"
 )
 
 const (
@@ -81,13 +82,13 @@ func (a *backupBuckets) secret(bucket *extensionsv1alpha1.BackupBucket) *corev1.
 }
 
 // deleteBackups returns what removes all backups of an entry.
-func deleteBackups(directory string) func(context.Context, *extensionsv1alpha1.BackupEntry, string) error {
-	return func(_ context.Context, entry *extensionsv1alpha1.BackupEntry, prefix string) error {
+func deleteBackups(directory string) func(context.Context, *extensionsv1alpha1.BackupEntry) error {
+	return func(_ context.Context, entry *extensionsv1alpha1.BackupEntry) error {
 		bucket, err := inside(directory, entry.Spec.BucketName)
 		if err != nil {
 			return err
 		}
-		objects, err := inside(bucket, prefix)
+		objects, err := inside(bucket, generic.BackupPrefix(entry))
 		if err != nil {
 			return err
 		}

@@ -66,7 +66,7 @@ func Component() process.Component[providerlocalconfigv1alpha1.ProviderLocalConf
 		Kinds: []process.AddToScheme{extensionsv1alpha1.AddToScheme, machinev1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme},
 		Options: func(_ *providerlocalconfigv1alpha1.ProviderLocalConfiguration, o *manager.Options) {
 			// Secrets are read by name, from the API server.
-			o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.Namespace{}, &resourcesv1alpha1.ManagedResource{}}}
+			o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.Namespace{}}}
 		},
 		Wire: Wire,
 	}

@@ -17,11 +17,10 @@ import (
 	"gardener.cloud/gardener/pkg/kube"
 )
 
-// source begins the name of an entry for the backups of the former seed while a control plane is restored.
-const source = constants.BackupSourcePrefix + "-"
+// keyBucket is the key of the name of the bucket in the Secret for etcd-backup-restore.
+const keyBucket = "bucketName"
 
-// BackupEntry is an extension.Actuator of BackupEntries: it writes the Secret etcd-backup, with which the etcd of a control plane accesses its backups, or
-// source-etcd-backup for those of its former seed.
+// BackupEntry is an extension.Actuator of BackupEntries: it writes the Secret etcd-backup (source-etcd-backup for the bucket of the former seed), with which the etcd of a control plane accesses its backups.
 type BackupEntry struct {
 	// Client is that of the seed. It reads Namespaces and the Secret with the credentials of the bucket, and writes Secrets.
 	Client client.Client
@@ -29,8 +28,8 @@ type BackupEntry struct {
 	Owner string
 	// Secret changes the data of the Secret, which are the credentials and the name of the bucket. Nil means that nothing else is needed.
 	Secret func(ctx context.Context, entry *extensionsv1alpha1.BackupEntry, data map[string][]byte) error
-	// DeleteBackups deletes all objects in the entry's bucket whose names begin with a prefix, which is the name of the shoot's entry.
-	DeleteBackups func(ctx context.Context, entry *extensionsv1alpha1.BackupEntry, prefix string) error
+	// DeleteBackups deletes all objects of the entry in the bucket, whose names begin with BackupPrefix.
+	DeleteBackups func(ctx context.Context, entry *extensionsv1alpha1.BackupEntry) error
 }
 
 // Reconcile writes the Secret, if the control plane is in this seed.
@@ -47,9 +46,13 @@ func (a *BackupEntry) Reconcile(ctx context.Context, entry *extensionsv1alpha1.B
 	if err := a.Client.Get(ctx, key, credentials); err != nil {
 		return fmt.Errorf("read Secret %q: %w", key, err)
 	}
+	name := constants.BackupSecretName
+	if _, ofSource := fromSource(entry.Name); ofSource {
+		name = constants.BackupSourcePrefix + "-" + name // beside the one for the bucket of this seed
+	}
 	access := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: secretOf(entry.Name)}, Type: corev1.SecretTypeOpaque,
-		Data: map[string][]byte{constants.DataKeyBackupBucketName: []byte(entry.Spec.BucketName)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: name}, Type: corev1.SecretTypeOpaque,
+		Data: map[string][]byte{keyBucket: []byte(entry.Spec.BucketName)},
 	}
 	maps.Copy(access.Data, credentials.Data)
 	if a.Secret != nil {
@@ -62,7 +65,7 @@ func (a *BackupEntry) Reconcile(ctx context.Context, entry *extensionsv1alpha1.B
 
 // Delete deletes all backups of the entry.
 func (a *BackupEntry) Delete(ctx context.Context, entry *extensionsv1alpha1.BackupEntry, _ *extension.Cluster) error {
-	return a.DeleteBackups(ctx, entry, strings.TrimPrefix(entry.Name, source))
+	return a.DeleteBackups(ctx, entry)
 }
 
 // Migrate keeps the backups.
@@ -70,19 +73,23 @@ func (a *BackupEntry) Migrate(context.Context, *extensionsv1alpha1.BackupEntry, 
 	return nil
 }
 
+// BackupPrefix is what the names of all objects of an entry in its bucket begin with.
+func BackupPrefix(entry *extensionsv1alpha1.BackupEntry) string {
+	prefix, _ := fromSource(entry.Name)
+	return prefix
+}
+
+// fromSource returns the prefix of the backups of an entry, and whether it is the entry of the former seed of a control plane that has moved here. Its
+// backups have the same prefix there.
+func fromSource(entry string) (prefix string, ofSource bool) {
+	return strings.CutPrefix(entry, constants.BackupSourcePrefix+"-")
+}
+
 // controlPlaneOf returns the namespace of the control plane of an entry. The name of the entry ends in the UID of the shoot.
 func controlPlaneOf(entry string) string {
-	entry = strings.TrimPrefix(entry, source)
+	entry, _ = fromSource(entry)
 	if end := strings.LastIndex(entry, "--"); end > 0 {
 		return entry[:end]
 	}
 	return entry
-}
-
-// secretOf returns the name of the Secret of an entry in the namespace of the control plane.
-func secretOf(entry string) string {
-	if strings.HasPrefix(entry, source) {
-		return source + constants.BackupSecretName
-	}
-	return constants.BackupSecretName
 }

@@ -268,11 +268,21 @@ func TestBackupEntry(t *testing.T) {
 	if err := a.Reconcile(t.Context(), entry, nil); err != nil {
 		t.Fatal(err)
 	}
-	got := &corev1.Secret{}
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "etcd-backup"}, got); err != nil {
+	ofSource := entry.DeepCopy()
+	ofSource.Name, ofSource.Spec.BucketName = "source-"+entry.Name, "former"
+	if err := a.Reconcile(t.Context(), ofSource, nil); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string][]byte{"bucketName": []byte("bucket"), "key": []byte("k"), "region": []byte("here")}, got.Data); diff != "" {
-		t.Errorf("Secret (-want +got):\n%s", diff)
+	for name, bucket := range map[string]string{"etcd-backup": "bucket", "source-etcd-backup": "former"} {
+		got := &corev1.Secret{}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(map[string][]byte{"bucketName": []byte(bucket), "key": []byte("k"), "region": []byte("here")}, got.Data); diff != "" {
+			t.Errorf("Secret %q (-want +got):\n%s", name, diff)
+		}
+	}
+	if got := BackupPrefix(ofSource); got != entry.Name {
+		t.Errorf("prefix is %q", got)
 	}
 }

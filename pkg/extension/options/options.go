@@ -15,11 +15,13 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -183,6 +185,8 @@ func (o *Options) RESTConfig() (*rest.Config, error) {
 func (o *Options) NewManager(config *rest.Config, scheme *runtime.Scheme, log logr.Logger) (manager.Manager, error) {
 	mgr, err := manager.New(config, manager.Options{
 		Scheme: scheme, Logger: log, LeaderElection: o.LeaderElection, LeaderElectionID: o.LeaderElectionID, LeaderElectionNamespace: o.LeaderElectionNamespace,
+		// Secrets and ConfigMaps are read by name, from the API server: a cache would hold those of all namespaces.
+		Client:                        client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
 		LeaderElectionReleaseOnCancel: true, Metrics: metricsserver.Options{BindAddress: o.MetricsBindAddress}, HealthProbeBindAddress: o.HealthBindAddress,
 	})
 	if err != nil {

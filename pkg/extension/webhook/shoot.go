@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -87,7 +88,8 @@ func addShoots(mgr manager.Manager, k *keeper) error {
 func (r *shootRegistrar) all(ctx context.Context, _ client.Object) []reconcile.Request {
 	clusters := &extensionsv1alpha1.ClusterList{}
 	if err := r.client.List(ctx, clusters); err != nil {
-		return nil // the cache is read, which has synced
+		logf.FromContext(ctx).Error(err, "Listing the shoots that have webhooks")
+		return nil
 	}
 	requests := make([]reconcile.Request, 0, len(clusters.Items))
 	for i := range clusters.Items {
