@@ -192,6 +192,10 @@ func seedRules() []rule {
 		{resource: "serviceaccounts", kind: graph.ServiceAccount, only: gardenlet, always: justAdd, related: all(verbs{verbGet}, change), exceptions: []exception{
 			{verbs: remove, namespace: constants.GardenNamespace, name: named(template(graph.BootstrapServiceAccountName("<seed>")))},
 			{namespace: seedNamespace, subresources: true},
+			// The gardenlet of the parent requests the token of a ManagedSeed that is bootstrapped with a ServiceAccount.
+			{verbs: justAdd, namespace: constants.GardenNamespace, name: prefixed(template(graph.BootstrapServiceAccountName(""))), subresources: true, instead: &rule{
+				resource: "serviceaccounts", kind: graph.ServiceAccount, related: justAdd, subresources: []string{"token"},
+			}},
 		}},
 		{resource: "serviceaccounts", kind: graph.ServiceAccount, only: extension, related: verbs{verbGet}},
 		{group: coreGroup, resource: "shoots", kind: graph.Shoot, related: all(read, change), subresources: finalizer, labels: byLabel, exceptions: []exception{

@@ -152,6 +152,10 @@ func gardenCache(seedName string) cache.Options {
 			&seedmanagementv1alpha1.Gardenlet{}: {
 				Namespaces: map[string]cache.Config{constants.GardenNamespace: {}}, Field: fields.OneTermEqualSelector("metadata.name", seedName),
 			},
+			&seedmanagementv1alpha1.ManagedSeed{}: {
+				Namespaces: map[string]cache.Config{constants.GardenNamespace: {}},
+				Label:      labels.SelectorFromSet(labels.Set{constants.PrefixSeedName + seedName: "true"}),
+			},
 			// Those that are to run on the seed, and those whose control plane is still there.
 			&corev1beta1.Shoot{}: {Label: labels.SelectorFromSet(labels.Set{constants.PrefixSeedName + seedName: "true"})},
 		},

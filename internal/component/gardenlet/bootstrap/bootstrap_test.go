@@ -69,7 +69,9 @@ func TestRead(t *testing.T) {
 		"gardenlet-a": "", "gardenlet-none": "",
 		"gardenlet-b": "spec.config.gardenClientConnection.kubeconfigSecret", "gardenlet-c": `Secret "garden/gardenlet-c" exists and has no kubeconfig`,
 	} {
-		ref := func(name string) corev1.SecretReference { return corev1.SecretReference{Namespace: "garden", Name: name} }
+		ref := func(name string) corev1.SecretReference {
+			return corev1.SecretReference{Namespace: "garden", Name: name}
+		}
 		state, err := Read(t.Context(), c, release.Connection{Kubeconfig: ref(name), Bootstrap: ref("gardenlet-a")})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) || !state.Bootstrapping {
 			t.Errorf("Read(%s) = %+v, %v, want %q", name, state, err, want)
