@@ -150,6 +150,8 @@ func seedRules() []rule {
 				return binding == full || binding == strings.Replace(full, graph.BootstrapServiceAccountName(""), "", 1)
 			}},
 		}},
+		// Without it, RBAC does not let the gardenlet create the binding. For whom it is, package restriction checks.
+		{group: rbacGroup, resource: "clusterroles", only: gardenlet, exceptions: []exception{{verbs: verbs{"bind"}, name: named(graph.SeedBootstrapper)}}},
 		{group: rbacGroup, resource: "clusterrolebindings", kind: graph.ClusterRoleBinding, only: extension, related: verbs{verbGet}},
 		{resource: "configmaps", kind: graph.ConfigMap, always: justAdd, related: all(read, change, remove), exceptions: []exception{
 			{verbs: verbs{verbGet}, namespace: constants.GardenerSystemPublicNamespace, name: named(constants.ConfigMapNameGardenerInfo)},

@@ -92,14 +92,16 @@ func (r *reconciler) deleteGardenlet(ctx context.Context, d desired, shoot *core
 	if exists, err := exists(ctx, shootClient, deployment); exists || err != nil {
 		return "Waiting until the gardenlet is deleted", err
 	}
-	// It has the kubeconfigs, too.
-	if err := shootClient.Delete(ctx, namespace); client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("delete namespace %q: %w", namespace.Name, err)
+	if exists, err := exists(ctx, shootClient, namespace); !exists || err != nil {
+		return "", err
 	}
-	if exists, err := exists(ctx, shootClient, namespace); exists || err != nil {
-		return fmt.Sprintf("Waiting until namespace %s of shoot %s is deleted", namespace.Name, shoot.Name), err
+	if namespace.DeletionTimestamp == nil {
+		// It has the kubeconfigs, too.
+		if err := shootClient.Delete(ctx, namespace); client.IgnoreNotFound(err) != nil {
+			return "", fmt.Errorf("delete namespace %q: %w", namespace.Name, err)
+		}
 	}
-	return "", nil
+	return fmt.Sprintf("Waiting until namespace %s of shoot %s is deleted", namespace.Name, shoot.Name), nil
 }
 
 func exists(ctx context.Context, reader client.Reader, object client.Object) (bool, error) {

@@ -50,13 +50,28 @@ func merged(base, over map[string]any) map[string]any {
 	for key, value := range over {
 		below, isObject := value.(map[string]any)
 		before, wasObject := out[key].(map[string]any)
-		if isObject && wasObject {
+		switch {
+		case isObject && wasObject:
 			out[key] = merged(before, below)
-		} else {
+		case out[key] == nil || !unset(key, value):
 			out[key] = value
 		}
 	}
 	return out
+}
+
+// alwaysEncoded are the fields that the API server encodes with their zero values, as they are no pointers in the types of Kubernetes.
+var alwaysEncoded = []string{"qps", "burst", "leaseDuration", "renewDeadline", "retryPeriod"}
+
+// unset says whether the value of a field is that of one that was left out.
+func unset(key string, value any) bool {
+	switch value {
+	case nil, "":
+		return true
+	case float64(0), "0s":
+		return slices.Contains(alwaysEncoded, key)
+	}
+	return false
 }
 
 // asGardenlet returns the Gardenlet that would request what a ManagedSeed does, with what it inherits from the parent.
