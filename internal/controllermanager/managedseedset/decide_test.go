@@ -71,25 +71,40 @@ func TestDecide(t *testing.T) {
 		want     verdict
 		err      error
 	}{
-		"new":                                {target: 1, want: verdict{Action: createShoot, Name: "s-0"}},
-		"another":                            {target: 2, replicas: []replica{one("s-4", ready)}, want: verdict{Action: createShoot, Name: "s-5"}},
-		"numbers are not used again":         {target: 1, next: 7, want: verdict{Action: createShoot, Name: "s-7"}},
-		"its Shoot is created":               {target: 2, replicas: []replica{one("s-0", operation(processing))}, pending: pending("s-0", 0), want: verdict{Action: waitForShootReconciled, Name: "s-0"}},
-		"its Shoot is reconciled":            {target: 2, replicas: []replica{one("s-0")}, pending: pending("s-0", 0), want: verdict{Action: createManagedSeed, Name: "s-0"}},
-		"its ManagedSeed is prepared":        {target: 2, replicas: []replica{one("s-0", preparing)}, pending: pending("s-0", 0), want: verdict{Action: waitForManagedSeedRegistered, Name: "s-0"}},
-		"its Seed is not ready":              {target: 2, replicas: []replica{one("s-0", registered)}, pending: pending("s-0", 0), want: verdict{Action: waitForSeedReady, Name: "s-0"}},
-		"its Seed has no backups":            {target: 2, replicas: []replica{one("s-0", noBackups)}, pending: pending("s-0", 0), want: verdict{Action: waitForSeedReady, Name: "s-0"}},
-		"its Shoot is not healthy":           {target: 2, replicas: []replica{one("s-0", ready, unhealthy)}, pending: pending("s-0", 0), want: verdict{Action: waitForShootHealthy, Name: "s-0"}},
-		"it is ready":                        {target: 2, replicas: []replica{one("s-0", ready)}, pending: pending("s-0", 0), want: verdict{Action: createShoot, Name: "s-1"}},
-		"all are ready":                      {target: 1, replicas: []replica{one("s-0", ready)}},
-		"a ready one becomes unhealthy":      {target: 1, replicas: []replica{one("s-0", ready, unhealthy)}},
-		"its Shoot failed":                   {target: 1, replicas: []replica{one("s-0", operation(failed))}, pending: pending("s-0", 2), want: verdict{Action: retryReconciliation, Name: "s-0", Retries: 3}},
-		"it is to be retried":                {target: 1, replicas: []replica{one("s-0", operation(failed), retried)}, pending: pending("s-0", 3), want: verdict{Action: waitForShootReconciled, Name: "s-0", Retries: 3}},
-		"it failed too often":                {target: 1, replicas: []replica{one("s-0", operation(failed))}, pending: pending("s-0", 3), want: verdict{GaveUp: "s-0"}},
-		"then another is created":            {target: 2, replicas: []replica{one("s-0", operation(failed))}, pending: pending("s-0", 3), want: verdict{Action: createShoot, Name: "s-1", GaveUp: "s-0"}},
-		"it is retried later":                {target: 1, replicas: []replica{one("s-0", operation(failed))}, want: verdict{Action: retryReconciliation, Name: "s-0", Retries: 1}},
-		"its deletion failed":                {replicas: []replica{one("s-0", operation(failed), deleted)}, pending: pending("s-0", 0), want: verdict{Action: retryDeletion, Name: "s-0", Retries: 1}},
-		"its deletion failed too often":      {replicas: []replica{one("s-0", operation(failed), deleted), one("s-1", ready)}, pending: pending("s-0", 3), want: verdict{Action: deleteManagedSeed, Name: "s-1", GaveUp: "s-0"}},
+		"new":                        {target: 1, want: verdict{Action: createShoot, Name: "s-0"}},
+		"another":                    {target: 2, replicas: []replica{one("s-4", ready)}, want: verdict{Action: createShoot, Name: "s-5"}},
+		"numbers are not used again": {target: 1, next: 7, want: verdict{Action: createShoot, Name: "s-7"}},
+		"its Shoot is created": {
+			target: 2, replicas: []replica{one("s-0", operation(processing))}, pending: pending("s-0", 0),
+			want: verdict{Action: waitForShootReconciled, Name: "s-0"},
+		},
+		"its Shoot is reconciled":       {target: 2, replicas: []replica{one("s-0")}, pending: pending("s-0", 0), want: verdict{Action: createManagedSeed, Name: "s-0"}},
+		"its ManagedSeed is prepared":   {target: 2, replicas: []replica{one("s-0", preparing)}, pending: pending("s-0", 0), want: verdict{Action: waitForManagedSeedRegistered, Name: "s-0"}},
+		"its Seed is not ready":         {target: 2, replicas: []replica{one("s-0", registered)}, pending: pending("s-0", 0), want: verdict{Action: waitForSeedReady, Name: "s-0"}},
+		"its Seed has no backups":       {target: 2, replicas: []replica{one("s-0", noBackups)}, pending: pending("s-0", 0), want: verdict{Action: waitForSeedReady, Name: "s-0"}},
+		"its Shoot is not healthy":      {target: 2, replicas: []replica{one("s-0", ready, unhealthy)}, pending: pending("s-0", 0), want: verdict{Action: waitForShootHealthy, Name: "s-0"}},
+		"it is ready":                   {target: 2, replicas: []replica{one("s-0", ready)}, pending: pending("s-0", 0), want: verdict{Action: createShoot, Name: "s-1"}},
+		"all are ready":                 {target: 1, replicas: []replica{one("s-0", ready)}},
+		"a ready one becomes unhealthy": {target: 1, replicas: []replica{one("s-0", ready, unhealthy)}},
+		"its Shoot failed": {
+			target: 1, replicas: []replica{one("s-0", operation(failed))}, pending: pending("s-0", 2),
+			want: verdict{Action: retryReconciliation, Name: "s-0", Retries: 3},
+		},
+		"it is to be retried": {
+			target: 1, replicas: []replica{one("s-0", operation(failed), retried)}, pending: pending("s-0", 3),
+			want: verdict{Action: waitForShootReconciled, Name: "s-0", Retries: 3},
+		},
+		"it failed too often": {target: 1, replicas: []replica{one("s-0", operation(failed))}, pending: pending("s-0", 3), want: verdict{GaveUp: "s-0"}},
+		"then another is created": {
+			target: 2, replicas: []replica{one("s-0", operation(failed))}, pending: pending("s-0", 3),
+			want: verdict{Action: createShoot, Name: "s-1", GaveUp: "s-0"},
+		},
+		"it is retried later": {target: 1, replicas: []replica{one("s-0", operation(failed))}, want: verdict{Action: retryReconciliation, Name: "s-0", Retries: 1}},
+		"its deletion failed": {replicas: []replica{one("s-0", operation(failed), deleted)}, pending: pending("s-0", 0), want: verdict{Action: retryDeletion, Name: "s-0", Retries: 1}},
+		"its deletion failed too often": {
+			replicas: []replica{one("s-0", operation(failed), deleted), one("s-1", ready)}, pending: pending("s-0", 3),
+			want: verdict{Action: deleteManagedSeed, Name: "s-1", GaveUp: "s-0"},
+		},
 		"one too many: the ManagedSeed":      {replicas: []replica{one("s-0", ready)}, want: verdict{Action: deleteManagedSeed, Name: "s-0"}},
 		"one too many: its ManagedSeed ends": {replicas: []replica{one("s-0", leaving)}, pending: pending("s-0", 0), want: verdict{Action: waitForManagedSeedDeleted, Name: "s-0"}},
 		"one too many: then the Shoot":       {replicas: []replica{one("s-0")}, pending: pending("s-0", 0), want: verdict{Action: deleteShoot, Name: "s-0"}},
@@ -119,11 +134,17 @@ func TestPending(t *testing.T) {
 		verdict verdict
 		want    *seedmanagementv1alpha1.PendingReplica
 	}{
-		"still":       {verdict{Action: waitForShootReconciled, Name: "s-0"}, before},
-		"a new state": {verdict{Action: createManagedSeed, Name: "s-0"}, &seedmanagementv1alpha1.PendingReplica{Name: "s-0", Reason: seedmanagementv1alpha1.ManagedSeedPreparingReason, Since: metav1.NewTime(now)}},
-		"retried":     {verdict{Action: retryReconciliation, Name: "s-0", Retries: 2}, &seedmanagementv1alpha1.PendingReplica{Name: "s-0", Reason: seedmanagementv1alpha1.ShootReconcileFailedReason, Since: metav1.NewTime(now), Retries: new(int32(2))}},
-		"given up":    {verdict{Action: giveUpReconciliation, Name: "s-0"}, nil},
-		"done":        {verdict{}, nil},
+		"still": {verdict{Action: waitForShootReconciled, Name: "s-0"}, before},
+		"a new state": {
+			verdict{Action: createManagedSeed, Name: "s-0"},
+			&seedmanagementv1alpha1.PendingReplica{Name: "s-0", Reason: seedmanagementv1alpha1.ManagedSeedPreparingReason, Since: metav1.NewTime(now)},
+		},
+		"retried": {
+			verdict{Action: retryReconciliation, Name: "s-0", Retries: 2},
+			&seedmanagementv1alpha1.PendingReplica{Name: "s-0", Reason: seedmanagementv1alpha1.ShootReconcileFailedReason, Since: metav1.NewTime(now), Retries: new(int32(2))},
+		},
+		"given up": {verdict{Action: giveUpReconciliation, Name: "s-0"}, nil},
+		"done":     {verdict{}, nil},
 	} {
 		if diff := cmp.Diff(tc.want, tc.verdict.pending(before, now)); diff != "" {
 			t.Errorf("%s: pending() (-want +got):\n%s", name, diff)

@@ -25,8 +25,10 @@ func TestAdmit(t *testing.T) {
 		stored []client.Object
 		want   map[string]string
 	}{
-		"a Seed":                     {want: map[string]string{"mine": "yes", prefix + "seed": "true"}},
-		"one of a ManagedSeed":       {[]client.Object{managedSeed, builder.Shoot("a", builder.In("garden"), builder.On("parent"))}, map[string]string{"mine": "yes", prefix + "seed": "true", prefix + "parent": "true"}},
+		"a Seed": {want: map[string]string{"mine": "yes", prefix + "seed": "true"}},
+		"one of a ManagedSeed": {
+			[]client.Object{managedSeed, builder.Shoot("a", builder.In("garden"), builder.On("parent"))}, map[string]string{"mine": "yes", prefix + "seed": "true", prefix + "parent": "true"},
+		},
 		"its Shoot is not scheduled": {[]client.Object{managedSeed, builder.Shoot("a", builder.In("garden"))}, map[string]string{"mine": "yes", prefix + "seed": "true"}},
 		"its Shoot does not exist":   {[]client.Object{managedSeed}, map[string]string{"mine": "yes", prefix + "seed": "true"}},
 		"a ManagedSeed elsewhere":    {[]client.Object{elsewhere, builder.Shoot("a", builder.On("parent"))}, map[string]string{"mine": "yes", prefix + "seed": "true"}},

@@ -45,7 +45,7 @@ import (
 
 const (
 	image = "registry.example/gardener:v1"
-	// ownCertificate is what a gardenlet writes when it has its certificate. That of the test is valid for an hour.
+	// The Secrets in the shoot: that with its certificate, which the gardenlet writes, and that with which it starts.
 	kubeconfigSecret, bootstrapSecret = "gardenlet-kubeconfig", "gardenlet-kubeconfig-bootstrap"
 )
 
