@@ -55,7 +55,7 @@ func (r *reconciler) deleteNext(ctx context.Context, object *seedmanagementv1alp
 		}
 		return fmt.Sprintf("Waiting until Seed %s is deleted", seed.Name), nil
 	}
-	d, err := r.prepare(object)
+	d, err := r.prepare(ctx, object)
 	if err != nil {
 		return "", err
 	}
@@ -78,7 +78,7 @@ func (r *reconciler) deleteGardenlet(ctx context.Context, d desired, shoot *core
 	if running.Seed != "" && running.Seed != d.gardenlet.Name {
 		return "", nil
 	}
-	objects, err := r.render(ctx, d, shoot, nil)
+	objects, err := r.render(d, shoot, nil)
 	if err != nil {
 		return "", err
 	}

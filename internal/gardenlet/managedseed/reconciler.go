@@ -147,7 +147,7 @@ func (r *reconciler) deploy(ctx context.Context, object *seedmanagementv1alpha1.
 	if running.Seed != "" && running.Seed != object.Name {
 		return nil, fmt.Errorf("the gardenlet of seed %q already runs in shoot %q: it cannot be seed %q too", running.Seed, shoot.Name, object.Name)
 	}
-	d, err := r.prepare(object)
+	d, err := r.prepare(ctx, object)
 	if err != nil {
 		return nil, err
 	}
@@ -156,6 +156,10 @@ func (r *reconciler) deploy(ctx context.Context, object *seedmanagementv1alpha1.
 		return nil, err
 	}
 	if annotations[annotationBootstrapped], err = bootstrapped(ctx, shootClient); err != nil {
+		return nil, err
+	}
+	// Errors of charts quote values. What is wrong with them is found before they have credentials, and before anything is changed.
+	if _, err := r.render(d, shoot, annotations); err != nil {
 		return nil, err
 	}
 	if err := ensureNamespace(ctx, shootClient); err != nil {
@@ -173,9 +177,9 @@ func (r *reconciler) deploy(ctx context.Context, object *seedmanagementv1alpha1.
 	if credentials.replaced {
 		annotations[annotationBootstrapped] = r.Clock.Now().UTC().Format(time.RFC3339)
 	}
-	objects, err := r.render(ctx, d, shoot, annotations)
+	objects, err := r.render(d, shoot, annotations)
 	if err != nil {
-		return nil, err
+		return nil, errors.New("the chart of the gardenlet cannot be rendered with a bootstrap kubeconfig")
 	}
 	logf.FromContext(ctx).V(1).Info("Deploying gardenlet", "bootstraps", len(credentials.kubeconfig) > 0)
 	return seed, kube.Apply(ctx, shootClient, release.FieldOwner, objects...)
@@ -186,10 +190,15 @@ type desired struct {
 	gardenlet *seedmanagementv1alpha1.Gardenlet
 	config    release.Configuration
 	garden    release.Connection
+	// parent is how the gardenlet of this process is deployed.
+	parent release.Running
 }
 
 // prepare returns the gardenlet of a ManagedSeed with its configuration.
-func (r *reconciler) prepare(object *seedmanagementv1alpha1.ManagedSeed) (d desired, err error) {
+func (r *reconciler) prepare(ctx context.Context, object *seedmanagementv1alpha1.ManagedSeed) (d desired, err error) {
+	if d.parent, err = release.ReadRunning(ctx, r.SeedAPI); err != nil {
+		return d, err
+	}
 	if d.gardenlet, err = asGardenlet(object, r.parent); err != nil {
 		return d, err
 	}
@@ -201,23 +210,15 @@ func (r *reconciler) prepare(object *seedmanagementv1alpha1.ManagedSeed) (d desi
 }
 
 // render renders the chart of a gardenlet, with the image and the image vectors of this one.
-func (r *reconciler) render(ctx context.Context, d desired, shoot *corev1beta1.Shoot, annotations map[string]string) ([]client.Object, error) {
-	own, err := release.ReadRunning(ctx, r.SeedAPI)
-	if err != nil {
-		return nil, err
-	}
+func (r *reconciler) render(d desired, shoot *corev1beta1.Shoot, annotations map[string]string) ([]client.Object, error) {
 	adapt(&d.gardenlet.Spec.Deployment.GardenletDeployment, shoot, annotations)
 	values, err := release.Values{
-		Image: own.Image, ImageVectorOverwrite: own.ImageVectorOverwrite, ComponentImageVectorOverwrites: own.ComponentImageVectorOverwrites,
+		Image: d.parent.Image, ImageVectorOverwrite: d.parent.ImageVectorOverwrite, ComponentImageVectorOverwrites: d.parent.ComponentImageVectorOverwrites,
 	}.Chart(d.gardenlet, d.config)
 	if err != nil {
 		return nil, err
 	}
-	objects, err := release.Objects(r.archive, kubernetesVersion(shoot.Spec.Kubernetes.Version), values)
-	if err != nil {
-		return nil, errors.New("the chart of the gardenlet cannot be rendered with spec.gardenlet") // the error may quote credentials
-	}
-	return objects, nil
+	return release.Objects(r.archive, kubernetesVersion(shoot.Spec.Kubernetes.Version), values)
 }
 
 // kubernetesVersion returns a version as charts ask for it.
