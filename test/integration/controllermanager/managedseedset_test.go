@@ -2,6 +2,7 @@ package controllermanager
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,47 @@ import (
 	"gardener.cloud/gardener/test/builder"
 	"gardener.cloud/gardener/test/env"
 )
+
+func testManagedSeedLabel(t *testing.T, g *garden) {
+	managed := shoot("garden", "managed")
+	object := &seedmanagementv1alpha1.ManagedSeed{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "managed"},
+		Spec: seedmanagementv1alpha1.ManagedSeedSpec{
+			Shoot:     &seedmanagementv1alpha1.Shoot{Name: managed.Name},
+			Gardenlet: seedmanagementv1alpha1.GardenletConfig{Config: &runtime.RawExtension{Raw: []byte(fmt.Sprintf(gardenletConfig, "managed"))}},
+		},
+	}
+	labelled := func(want ...string) {
+		t.Helper()
+		env.Await(t, g.client, object, func(m *seedmanagementv1alpha1.ManagedSeed) error {
+			labels := map[string]string{}
+			for _, seed := range want {
+				labels["name.seed.gardener.cloud/"+seed] = "true"
+			}
+			if !maps.Equal(labels, m.Labels) {
+				return fmt.Errorf("the labels are %v", m.Labels)
+			}
+			return nil
+		})
+	}
+	g.create(t, managed, object)
+	labelled()
+	editStatus(t, g, managed, func(s *corev1beta1.Shoot) { s.Status.SeedName = new("one") })
+	labelled("one")
+	managed.Spec.SeedName = new("two")
+	if err := g.client.SubResource("binding").Update(t.Context(), managed); err != nil {
+		t.Fatal(err)
+	}
+	labelled("one", "two")
+	g.delete(t, object, managed)
+}
+
+// gardenletConfig is the configuration of a gardenlet with a valid Seed, in whose domain is a name.
+const gardenletConfig = `{"apiVersion":"gardenlet.config.gardener.cloud/v1alpha1","kind":"GardenletConfiguration",
+"seedConfig":{"metadata":{"labels":{"set":"s"}},"spec":{"provider":{"type":"local","region":"local"},"networks":{"pods":"10.3.0.0/16","services":"10.4.0.0/16"},
+"ingress":{"domain":"ingress.%s.example.com","controller":{"kind":"nginx"}},
+"dns":{"provider":{"type":"local","credentialsRef":{"apiVersion":"v1","kind":"Secret","namespace":"garden","name":"dns"}},
+"internal":{"type":"local","domain":"internal.example.com","credentialsRef":{"apiVersion":"v1","kind":"Secret","namespace":"garden","name":"dns"}}}}}}`
 
 func testManagedSeedSet(t *testing.T, g *garden) {
 	step := env.Story(t)
@@ -26,12 +68,9 @@ func testManagedSeedSet(t *testing.T, g *garden) {
 			ShootTemplate: corev1beta1.ShootTemplate{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: template.Spec},
 			Template: seedmanagementv1alpha1.ManagedSeedTemplate{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec: seedmanagementv1alpha1.ManagedSeedSpec{Gardenlet: seedmanagementv1alpha1.GardenletConfig{Config: &runtime.RawExtension{Raw: []byte(
-					`{"apiVersion":"gardenlet.config.gardener.cloud/v1alpha1","kind":"GardenletConfiguration","seedConfig":{"metadata":{"labels":{"set":"s"}},"spec":{` +
-						`"provider":{"type":"local","region":"local"},"networks":{"pods":"10.3.0.0/16","services":"10.4.0.0/16"},` +
-						`"ingress":{"domain":"ingress.replica-name.example.com","controller":{"kind":"nginx"}},` +
-						`"dns":{"provider":{"type":"local","credentialsRef":{"apiVersion":"v1","kind":"Secret","namespace":"garden","name":"dns"}},` +
-						`"internal":{"type":"local","domain":"internal.example.com","credentialsRef":{"apiVersion":"v1","kind":"Secret","namespace":"garden","name":"dns"}}}}}}`)}}},
+				Spec: seedmanagementv1alpha1.ManagedSeedSpec{Gardenlet: seedmanagementv1alpha1.GardenletConfig{
+					Config: &runtime.RawExtension{Raw: []byte(fmt.Sprintf(gardenletConfig, "replica-name"))},
+				}},
 			},
 		},
 	}
