@@ -151,6 +151,10 @@ func gardenCache(seedName string) cache.Options {
 			&seedmanagementv1alpha1.Gardenlet{}: {
 				Namespaces: map[string]cache.Config{constants.GardenNamespace: {}}, Field: fields.OneTermEqualSelector("metadata.name", seedName),
 			},
+			&seedmanagementv1alpha1.ManagedSeed{}: {
+				Namespaces: map[string]cache.Config{constants.GardenNamespace: {}},
+				Label:      labels.SelectorFromSet(labels.Set{constants.PrefixSeedName + seedName: "true"}),
+			},
 			// Those that are to be on the seed, and those that are still there.
 			&corev1beta1.Shoot{}:       {Label: labels.SelectorFromSet(labels.Set{constants.PrefixSeedName + seedName: "true"})},
 			&corev1beta1.BackupEntry{}: {Label: labels.SelectorFromSet(labels.Set{constants.PrefixSeedName + seedName: "true"})},

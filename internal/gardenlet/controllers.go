@@ -20,6 +20,7 @@ import (
 	installationcare "gardener.cloud/gardener/internal/gardenlet/controllerinstallation/care"
 	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/installation"
 	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/required"
+	"gardener.cloud/gardener/internal/gardenlet/managedseed"
 	seedcare "gardener.cloud/gardener/internal/gardenlet/seed/care"
 	"gardener.cloud/gardener/internal/gardenlet/seed/lease"
 	"gardener.cloud/gardener/internal/gardenlet/seed/system"
@@ -38,7 +39,7 @@ import (
 func (a *agent) addControllers(garden *gardenCluster) error {
 	return errors.Join(
 		a.addSeedControllers(garden), a.addExtensionControllers(garden), a.addBackupControllers(garden), a.addShootControllers(garden),
-		a.addTokenControllers(garden), a.addUpgradeController(garden),
+		a.addTokenControllers(garden), a.addUpgradeController(garden), a.addManagedSeedController(garden),
 	)
 }
 
@@ -50,6 +51,14 @@ func (a *agent) addUpgradeController(garden *gardenCluster) error {
 		HostsGarden:      func(ctx context.Context) (bool, error) { return system.HostsGarden(ctx, a.seedAPI) },
 		Pod:              a.gardener.Name, ReachesGarden: a.health.Renewed,
 		SyncPeriod: a.config.Controllers.Gardenlet.SyncPeriod.Duration, Clock: a.clock,
+	})
+}
+
+// addManagedSeedController adds the controller of seeds that are shoots of this seed.
+func (a *agent) addManagedSeedController(garden *gardenCluster) error {
+	return managedseed.Add(a.Manager, managedseed.Values{
+		SeedName: a.config.SeedConfig.Name, Garden: garden, GardenAPI: garden.api, SeedAPI: a.seedAPI, Connect: a.connectShoot,
+		Parent: a.config, Config: *a.config.Controllers.ManagedSeed, Clock: a.clock,
 	})
 }
 

@@ -176,6 +176,10 @@ func seedClusterRoleBinding(ctx context.Context, v *Values, of requester.Seed, r
 		return forbid("ClusterRoleBinding %q is not for the gardenlet of a ManagedSeed", r.Name)
 	case binding.RoleRef.APIGroup != rbacv1.GroupName || binding.RoleRef.Kind != "ClusterRole" || binding.RoleRef.Name != graph.SeedBootstrapper:
 		return forbid("ClusterRoleBinding %q must be for ClusterRole %q", r.Name, graph.SeedBootstrapper)
+	case !slices.Equal(binding.Subjects, []rbacv1.Subject{{
+		Kind: rbacv1.ServiceAccountKind, Namespace: managedSeed.Namespace, Name: graph.BootstrapServiceAccountName(managedSeed.Name),
+	}}):
+		return forbid("ClusterRoleBinding %q must be for ServiceAccount %s/%s alone", r.Name, managedSeed.Namespace, graph.BootstrapServiceAccountName(managedSeed.Name))
 	}
 	return v.mayBootstrap(ctx, of, client.ObjectKey{Namespace: managedSeed.Namespace, Name: managedSeed.Name})
 }
