@@ -151,7 +151,7 @@ func TestProviderLocalMayGrant(t *testing.T) {
 			}
 		}
 	}
-	role, _ := local.DriverRole("shoot--dev--crazy")
+	role, _ := local.DriverRole("shoot--dev--crazy", "infra-shoot--dev--crazy")
 	if covered, missing := validation.Covers(granted.Rules, role.Rules); !covered {
 		t.Errorf("provider-local lacks permissions: %v", missing)
 	}

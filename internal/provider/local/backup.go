@@ -25,8 +25,6 @@ const (
 	// keyHostPath and keyBucket are the keys of backup Secrets: the directory of buckets on the node, and the name of the bucket.
 	keyHostPath = "hostPath"
 	keyBucket   = constants.DataKeyBackupBucketName
-	// source begins the name of an entry for the backups of the former seed while a control plane is restored.
-	source = constants.BackupSourcePrefix + "-"
 )
 
 // backupBuckets creates a directory on the node for each bucket, for the provider Local of etcd-backup-restore.
@@ -104,8 +102,12 @@ func (a *backupEntries) Reconcile(ctx context.Context, entry *extensionsv1alpha1
 	if err := a.client.Get(ctx, key, credentials); err != nil {
 		return fmt.Errorf("read Secret %q: %w", key, err)
 	}
+	name := constants.BackupSecretName
+	if _, ofSource := fromSource(entry.Name); ofSource {
+		name = constants.BackupSourcePrefix + "-" + name // beside the one for the bucket of this seed
+	}
 	access := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: secretOf(entry.Name)}, Type: corev1.SecretTypeOpaque,
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: name}, Type: corev1.SecretTypeOpaque,
 		Data: map[string][]byte{keyBucket: []byte(entry.Spec.BucketName)},
 	}
 	for key, value := range credentials.Data {
@@ -120,7 +122,8 @@ func (a *backupEntries) Delete(_ context.Context, entry *extensionsv1alpha1.Back
 	if err != nil {
 		return err
 	}
-	objects, err := inside(bucket, strings.TrimPrefix(entry.Name, source))
+	prefix, _ := fromSource(entry.Name)
+	objects, err := inside(bucket, prefix)
 	if err != nil {
 		return err
 	}
@@ -135,21 +138,19 @@ func (a *backupEntries) Migrate(context.Context, *extensionsv1alpha1.BackupEntry
 	return nil
 }
 
+// fromSource returns the prefix of the backups of an entry, and whether it is the entry of the former seed of a control plane that has moved here. Its
+// backups have the same prefix there.
+func fromSource(entry string) (prefix string, ofSource bool) {
+	return strings.CutPrefix(entry, constants.BackupSourcePrefix+"-")
+}
+
 // controlPlaneOf returns the namespace of the control plane of an entry. The name of the entry ends in the UID of the shoot.
 func controlPlaneOf(entry string) string {
-	entry = strings.TrimPrefix(entry, source)
+	entry, _ = fromSource(entry)
 	if end := strings.LastIndex(entry, "--"); end > 0 {
 		return entry[:end]
 	}
 	return entry
-}
-
-// secretOf returns the name of the Secret of an entry in the namespace of the control plane.
-func secretOf(entry string) string {
-	if strings.HasPrefix(entry, source) {
-		return source + constants.BackupSecretName
-	}
-	return constants.BackupSecretName
 }
 
 // inside returns the path of a directory in another one. A name that is not a single path element is refused.

@@ -59,26 +59,6 @@ func TestBackups(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"hostPath": "/node", "bucketName": "b"}, data(t, c, "shoot--dev--crazy", "etcd-backup")); diff != "" {
 		t.Errorf("access (-want +got):\n%s", diff)
 	}
-	source := entry.DeepCopy() // for the backups in the bucket of the former seed
-	source.Name, source.Spec.BucketName = "source-"+entry.Name, "former"
-	if err := entries.Reconcile(t.Context(), source, nil); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(map[string]string{"hostPath": "/node", "bucketName": "former"}, data(t, c, "shoot--dev--crazy", "source-etcd-backup")); diff != "" {
-		t.Errorf("access to the former bucket (-want +got):\n%s", diff)
-	}
-	if err := os.MkdirAll(filepath.Join(directory, "former", entry.Name), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := entries.Delete(t.Context(), source, nil); err != nil {
-		t.Fatal(err)
-	}
-	if left, err := os.ReadDir(filepath.Join(directory, "former")); err != nil || len(left) > 0 {
-		t.Errorf("left of the former backups are %v, %v", left, err)
-	}
-	if err := os.Remove(filepath.Join(directory, "former")); err != nil {
-		t.Fatal(err)
-	}
 	if info, err := os.Stat(filepath.Join(directory, "b")); err != nil || info.Mode().Perm() != 0o777 {
 		t.Errorf("the bucket is %v, %v", info, err)
 	}
@@ -117,5 +97,42 @@ func TestBackupsStayInside(t *testing.T) {
 	entry := &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: "shoot--a--b--uid"}}
 	if err := entries.Reconcile(t.Context(), entry, nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// The entry of the former seed has its own Secret, and its backups are those without the prefix in its name. Migrating keeps them.
+func TestBackupsOfTheFormerSeed(t *testing.T) {
+	directory := t.TempDir()
+	c := fake.NewClientBuilder().WithObjects(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--crazy"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "entry"}, Data: map[string][]byte{"hostPath": []byte("/node")}},
+	).Build()
+	entries := &backupEntries{c, directory}
+	entry := &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--crazy--1"}}
+	entry.Spec.BucketName, entry.Spec.SecretRef = "new", corev1.SecretReference{Namespace: "garden", Name: "entry"}
+	source := entry.DeepCopy()
+	source.Name, source.Spec.BucketName = "source-"+entry.Name, "old"
+	for _, e := range []*extensionsv1alpha1.BackupEntry{entry, source} {
+		if err := os.MkdirAll(filepath.Join(directory, e.Spec.BucketName, entry.Name, "etcd-main"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := entries.Reconcile(t.Context(), e, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, bucket := range map[string]string{"etcd-backup": "new", "source-etcd-backup": "old"} {
+		if diff := cmp.Diff(map[string]string{"hostPath": "/node", "bucketName": bucket}, data(t, c, "shoot--dev--crazy", name)); diff != "" {
+			t.Errorf("Secret %s (-want +got):\n%s", name, diff)
+		}
+	}
+	exists := func(bucket string) bool {
+		_, err := os.Stat(filepath.Join(directory, bucket, entry.Name))
+		return err == nil
+	}
+	if err := entries.Migrate(t.Context(), entry, nil); err != nil || !exists("new") || !exists("old") {
+		t.Errorf("backups are gone after the migration (%v)", err)
+	}
+	if err := entries.Delete(t.Context(), source, nil); err != nil || !exists("new") || exists("old") {
+		t.Errorf("the backups of the former seed: %v", err)
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"gardener.cloud/gardener/internal/provider/local/dnsserver"
 	configvalidation "gardener.cloud/gardener/internal/validation/config"
 	"gardener.cloud/gardener/pkg/extension"
+	"gardener.cloud/gardener/pkg/extension/worker"
 )
 
 const (
@@ -95,8 +96,8 @@ func Wire(ctx context.Context, p *process.Process, c *providerlocalconfigv1alpha
 	}
 	return errors.Join(
 		addWebhooks(p, c),
-		add(p, classes, &infrastructures{}),
-		add(p, classes, &controlPlanes{p.GetClient()}),
+		addInfrastructures(p, c),
+		add(p, classes, &controlPlanes{p.GetClient(), p.GetAPIReader()}),
 		addNetworks(p, c),
 		add(p, classes, &operatingSystemConfigs{p.GetClient()}),
 		addWorkers(p, c),
@@ -116,12 +117,18 @@ func addNetworks(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLoca
 	return extension.Add(p, o)
 }
 
+// addInfrastructures adds the controller of Infrastructures, which also watches namespaces.
+func addInfrastructures(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
+	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.Infrastructure](&infrastructures{p.GetClient(), p.GetAPIReader()}))
+	o.Watch = watchNamespaces
+	return extension.Add(p, o)
+}
+
 // addWorkers adds the controller of Workers, which also watches machines.
 func addWorkers(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
-	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.Worker](&workers{
-		client: p.GetClient(), reader: p.GetAPIReader(), clock: clock.RealClock{}, registries: c.Machines.Registries,
-	}))
-	o.Watch = watchMachines
+	actuator := newWorkers(worker.Values{Client: p.GetClient(), Reader: p.GetAPIReader(), Clock: clock.RealClock{}}, c.Machines.Registries)
+	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.Worker](actuator))
+	o.Watch = worker.Watch
 	return extension.Add(p, o)
 }
 

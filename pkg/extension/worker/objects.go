@@ -1,9 +1,10 @@
-package local
+package worker
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
-	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/extension"
 )
@@ -29,8 +30,6 @@ const (
 	machineNameLabel = "name"
 	// purposeMachineClass is the purpose of the Secrets of classes.
 	purposeMachineClass = "machineclass"
-	// architectureCapability is the capability of machine images with their CPU architecture.
-	architectureCapability = "architecture"
 	// defaultArchitecture is the architecture of pools that set none.
 	defaultArchitecture = "amd64"
 )
@@ -43,68 +42,65 @@ type machines struct {
 	published  extensionsv1alpha1.MachineDeployment
 }
 
-// userDataOf returns the content of a key of a Secret in the namespace of the Worker.
-type userDataOf func(corev1.SecretKeySelector) ([]byte, error)
-
-// render returns the machines of all pools, and their images. The replicas of existing deployments are kept within their limits, as the
-// cluster-autoscaler may scale them.
-func render(
-	worker *extensionsv1alpha1.Worker, cluster *extension.Cluster, registries []localv1alpha1.MachineRegistry,
-	existing map[string]*machinev1alpha1.MachineDeployment, userData userDataOf,
-) ([]machines, []localv1alpha1.MachineImage, error) {
+// render returns the machines of all pools. The replicas of existing deployments are kept within their limits, as the cluster-autoscaler may scale
+// them.
+func (a *Actuator) render(
+	ctx context.Context, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster, existing map[string]*machinev1alpha1.MachineDeployment,
+) ([]machines, error) {
 	var all []machines
-	var images []localv1alpha1.MachineImage
 	for i := range worker.Spec.Pools {
 		pool := &worker.Spec.Pools[i]
 		at := field.NewPath("spec", "pools").Index(i)
-		if strategy := pool.UpdateStrategy; strategy != nil && *strategy != corev1beta1.AutoRollingUpdate {
-			err := field.NotSupported(at.Child("updateStrategy"), *strategy, []corev1beta1.MachineUpdateStrategy{corev1beta1.AutoRollingUpdate})
-			return nil, nil, errorcode.With(err, corev1beta1.ErrorConfigurationProblem)
-		}
-		if err := noConfig(pool.ProviderConfig); err != nil {
-			return nil, nil, fmt.Errorf("pool %q: %w", pool.Name, err)
-		}
-		image, err := imageOf(worker, cluster, pool, at.Child("machineImage"))
+		userData, err := a.userData(ctx, worker.Namespace, pool.UserDataSecretRef)
 		if err != nil {
-			return nil, nil, err
-		}
-		if !slices.ContainsFunc(images, func(i localv1alpha1.MachineImage) bool {
-			return i.Name == image.Name && i.Version == image.Version && i.Image == image.Image
-		}) {
-			images = append(images, *image)
-		}
-		script, err := userData(pool.UserDataSecretRef)
-		if err != nil {
-			return nil, nil, fmt.Errorf("user data of pool %q: %w", pool.Name, err)
-		}
-		capacity, err := capacityOf(pool, cluster, at.Child("machineType"))
-		if err != nil {
-			return nil, nil, err
-		}
-		hash, err := extension.WorkerPoolHash(pool, cluster, image.Image)
-		if err != nil {
-			return nil, nil, err
-		}
-		raw, err := json.Marshal(&localv1alpha1.MachineProviderSpec{
-			TypeMeta: metav1.TypeMeta{APIVersion: localv1alpha1.SchemeGroupVersion.String(), Kind: "MachineProviderSpec"},
-			Image:    image.Image, Registries: registries,
-		})
-		if err != nil {
-			return nil, nil, err
+			return nil, fmt.Errorf("user data of pool %q: %w", pool.Name, err)
 		}
 		zones := pool.Zones
 		if len(zones) == 0 {
 			zones = []string{""}
 		}
 		for zone := range zones {
+			class, err := a.Delegate.Class(ctx, worker, cluster, pool, zones[zone])
+			if err != nil {
+				return nil, fmt.Errorf("pool %q: %w", pool.Name, err)
+			}
+			hash, err := extension.WorkerPoolHash(pool, cluster, class.Hash...)
+			if err != nil {
+				return nil, err
+			}
 			m := part(worker, cluster, pool, zone, zones, hash, existing)
-			m.class.NodeTemplate.Capacity = capacity
-			m.class.ProviderSpec = runtime.RawExtension{Raw: raw}
-			m.secret.Data = map[string][]byte{userDataKey: script}
+			if m.class.NodeTemplate.Capacity, err = capacityOf(pool, cluster, class.Capacity, at.Child("machineType")); err != nil {
+				return nil, err
+			}
+			if m.class.ProviderSpec, err = encode(class.ProviderSpec); err != nil {
+				return nil, err
+			}
+			m.class.Provider, m.class.CredentialsSecretRef = class.Provider, class.CredentialsSecretRef
+			m.secret.Data = map[string][]byte{userDataKey: userData}
+			maps.Copy(m.secret.Data, class.SecretData)
 			all = append(all, m)
 		}
 	}
-	return all, images, nil
+	return all, nil
+}
+
+// encode returns an object of the delegate.
+func encode(object any) (runtime.RawExtension, error) {
+	raw, err := json.Marshal(object)
+	return runtime.RawExtension{Raw: raw}, err
+}
+
+// userData returns the content of a key of a Secret.
+func (a *Actuator) userData(ctx context.Context, namespace string, ref corev1.SecretKeySelector) ([]byte, error) {
+	secret := &corev1.Secret{}
+	if err := a.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, secret); err != nil {
+		return nil, fmt.Errorf("read Secret %q: %w", ref.Name, err)
+	}
+	content, ok := secret.Data[ref.Key]
+	if !ok {
+		return nil, fmt.Errorf("Secret %[2]q has no key %[1]q", ref.Key, ref.Name)
+	}
+	return content, nil
 }
 
 // part returns the objects for one zone of a pool.
@@ -145,7 +141,6 @@ func part(
 		secret: &corev1.Secret{ObjectMeta: meta, Type: corev1.SecretTypeOpaque},
 		class: &machinev1alpha1.MachineClass{
 			ObjectMeta: metav1.ObjectMeta{Namespace: worker.Namespace, Name: className},
-			Provider:   localv1alpha1.MachineProvider,
 			SecretRef:  &corev1.SecretReference{Namespace: worker.Namespace, Name: className},
 			NodeTemplate: &machinev1alpha1.NodeTemplate{
 				InstanceType: pool.MachineType, Region: worker.Spec.Region, Zone: zones[zone], Architecture: new(ptr.Deref(pool.Architecture, defaultArchitecture)),
@@ -160,12 +155,7 @@ func part(
 				Replicas: replicas, MinReadySeconds: 1,
 				AutoPreserveFailedMachineMax: preserved(pool, zone, len(zones)),
 				Selector:                     &metav1.LabelSelector{MatchLabels: selector},
-				Strategy: machinev1alpha1.MachineDeploymentStrategy{
-					Type: machinev1alpha1.RollingUpdateMachineDeploymentStrategyType,
-					RollingUpdate: &machinev1alpha1.RollingUpdateMachineDeployment{
-						UpdateConfiguration: machinev1alpha1.UpdateConfiguration{MaxSurge: &surge, MaxUnavailable: &unavailable},
-					},
-				},
+				Strategy:                     strategy(pool, machinev1alpha1.UpdateConfiguration{MaxSurge: &surge, MaxUnavailable: &unavailable}),
 				Template: machinev1alpha1.MachineTemplateSpec{
 					ObjectMeta: metav1.ObjectMeta{Labels: selector},
 					Spec: machinev1alpha1.MachineSpec{
@@ -181,6 +171,27 @@ func part(
 		published: extensionsv1alpha1.MachineDeployment{
 			Name: name, Minimum: minimum, Maximum: maximum, Priority: pool.Priority, AutoPreserveFailedMachineMax: preserved(pool, zone, len(zones)),
 		},
+	}
+}
+
+// strategy is how the machines of a pool get to a new template.
+func strategy(pool *extensionsv1alpha1.WorkerPool, limits machinev1alpha1.UpdateConfiguration) machinev1alpha1.MachineDeploymentStrategy {
+	inPlace := func(by machinev1alpha1.OrchestrationType) machinev1alpha1.MachineDeploymentStrategy {
+		return machinev1alpha1.MachineDeploymentStrategy{
+			Type:          machinev1alpha1.InPlaceUpdateMachineDeploymentStrategyType,
+			InPlaceUpdate: &machinev1alpha1.InPlaceUpdateMachineDeployment{UpdateConfiguration: limits, OrchestrationType: by},
+		}
+	}
+	switch ptr.Deref(pool.UpdateStrategy, corev1beta1.AutoRollingUpdate) {
+	case corev1beta1.AutoInPlaceUpdate:
+		return inPlace(machinev1alpha1.OrchestrationTypeAuto)
+	case corev1beta1.ManualInPlaceUpdate:
+		return inPlace(machinev1alpha1.OrchestrationTypeManual)
+	case corev1beta1.AutoRollingUpdate:
+	}
+	return machinev1alpha1.MachineDeploymentStrategy{
+		Type:          machinev1alpha1.RollingUpdateMachineDeploymentStrategyType,
+		RollingUpdate: &machinev1alpha1.RollingUpdateMachineDeployment{UpdateConfiguration: limits},
 	}
 }
 
@@ -217,53 +228,13 @@ func hibernated(cluster *extension.Cluster) bool {
 	return hibernation != nil && ptr.Deref(hibernation.Enabled, false)
 }
 
-// imageOf returns the machine image of a pool: the one in the CloudProfile or, if it was removed there, the one in the status of the Worker.
-func imageOf(
-	worker *extensionsv1alpha1.Worker, cluster *extension.Cluster, pool *extensionsv1alpha1.WorkerPool, at *field.Path,
-) (*localv1alpha1.MachineImage, error) {
-	if pool.MachineImage == nil {
-		return nil, errorcode.With(field.Required(at, "machines need an image"), corev1beta1.ErrorConfigurationProblem)
+// capacityOf returns the capacity of the machines of a pool: what the delegate knows, or else what the pool or its machine type says.
+func capacityOf(
+	pool *extensionsv1alpha1.WorkerPool, cluster *extension.Cluster, known corev1.ResourceList, at *field.Path,
+) (corev1.ResourceList, error) {
+	if len(known) > 0 {
+		return known, nil
 	}
-	profile := &localv1alpha1.CloudProfileConfig{}
-	if config := cluster.CloudProfile.Spec.ProviderConfig; config != nil {
-		if err := json.Unmarshal(config.Raw, profile); err != nil {
-			return nil, errorcode.With(fmt.Errorf("the configuration in CloudProfile %q is not valid", cluster.CloudProfile.Name), corev1beta1.ErrorConfigurationProblem)
-		}
-	}
-	found := &localv1alpha1.MachineImage{Name: pool.MachineImage.Name, Version: pool.MachineImage.Version}
-	architecture := ptr.Deref(pool.Architecture, defaultArchitecture)
-	for _, image := range profile.MachineImages {
-		for _, version := range image.Versions {
-			if image.Name != found.Name || version.Version != found.Version {
-				continue
-			}
-			for _, flavor := range version.CapabilityFlavors {
-				if fits := flavor.Capabilities[architectureCapability]; len(fits) == 0 || slices.Contains(fits, architecture) {
-					found.Image, found.Capabilities = flavor.Image, flavor.Capabilities
-					return found, nil
-				}
-			}
-			if version.Image != "" {
-				found.Image = version.Image
-				return found, nil
-			}
-		}
-	}
-	before := &localv1alpha1.WorkerStatus{}
-	if status := worker.Status.ProviderStatus; status != nil {
-		_ = json.Unmarshal(status.Raw, before) // written by this controller; an invalid status has no image
-	}
-	for _, image := range before.MachineImages {
-		if image.Name == found.Name && image.Version == found.Version {
-			return &image, nil
-		}
-	}
-	err := field.NotFound(at, found.Name+" "+found.Version)
-	return nil, errorcode.With(fmt.Errorf("CloudProfile %q: %w", cluster.CloudProfile.Name, err), corev1beta1.ErrorConfigurationProblem)
-}
-
-// capacityOf returns the capacity of the machines of a pool.
-func capacityOf(pool *extensionsv1alpha1.WorkerPool, cluster *extension.Cluster, at *field.Path) (corev1.ResourceList, error) {
 	if pool.NodeTemplate != nil && len(pool.NodeTemplate.Capacity) > 0 {
 		return pool.NodeTemplate.Capacity, nil
 	}
