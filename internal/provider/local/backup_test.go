@@ -60,26 +60,6 @@ func TestBackups(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"hostPath": "/node", "bucketName": "b"}, data(t, c, "shoot--dev--crazy", "etcd-backup")); diff != "" {
 		t.Errorf("access (-want +got):\n%s", diff)
 	}
-	source := entry.DeepCopy() // for the backups in the bucket of the former seed
-	source.Name, source.Spec.BucketName = "source-"+entry.Name, "former"
-	if err := entries.Reconcile(t.Context(), source, nil); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(map[string]string{"hostPath": "/node", "bucketName": "former"}, data(t, c, "shoot--dev--crazy", "source-etcd-backup")); diff != "" {
-		t.Errorf("access to the former bucket (-want +got):\n%s", diff)
-	}
-	if err := os.MkdirAll(filepath.Join(directory, "former", entry.Name), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := entries.Delete(t.Context(), source, nil); err != nil {
-		t.Fatal(err)
-	}
-	if left, err := os.ReadDir(filepath.Join(directory, "former")); err != nil || len(left) > 0 {
-		t.Errorf("left of the former backups are %v, %v", left, err)
-	}
-	if err := os.Remove(filepath.Join(directory, "former")); err != nil {
-		t.Fatal(err)
-	}
 	if info, err := os.Stat(filepath.Join(directory, "b")); err != nil || info.Mode().Perm() != 0o777 {
 		t.Errorf("the bucket is %v, %v", info, err)
 	}

@@ -3,7 +3,7 @@ package contract
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"slices"
 	"testing"
 
@@ -198,7 +198,7 @@ func (w *workers) managerRuns(ctx context.Context, namespace string) error {
 		return nil
 	}
 	if err == nil && (manager.Spec.Replicas == nil || *manager.Spec.Replicas == 0) {
-		err = fmt.Errorf("the machine-controller-manager is not scaled up")
+		err = errors.New("the machine-controller-manager is not scaled up")
 	}
 	return err
 }

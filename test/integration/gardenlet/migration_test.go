@@ -124,6 +124,7 @@ func TestMigration(t *testing.T) {
 	}
 	create(entry, saved)
 
+	e.CallWebhooks(t)
 	former, other := startAgent(t, e, "from", technicalID), startAgent(t, e, "to", technicalID)
 	last := func(typ corev1beta1.LastOperationType, state corev1beta1.LastOperationState, description string) func(*corev1beta1.Shoot) error {
 		return func(s *corev1beta1.Shoot) error {
