@@ -52,6 +52,8 @@ type Run struct {
 	FieldManager string
 	// Autoscalers returns the VerticalPodAutoscalers that go with objects of the control plane. Nil means none.
 	Autoscalers func(objects []client.Object) []client.Object
+	// SystemAutoscalers returns the VerticalPodAutoscalers that go with objects in the cluster itself. Nil means none.
+	SystemAutoscalers func(objects []client.Object) []client.Object
 	// Target is the cluster itself, which the control plane is for.
 	Target *Target
 	// SkipReadiness is whether extensions are not waited for whose results no other task needs.
@@ -97,8 +99,11 @@ func (r *Run) Delete(ctx context.Context, objects ...client.Object) error {
 	return nil
 }
 
-// ApplyManaged writes a ManagedResource with objects for the cluster.
+// ApplyManaged writes a ManagedResource with objects for the cluster, together with their autoscalers.
 func (r *Run) ApplyManaged(ctx context.Context, name string, objects ...client.Object) error {
+	if r.SystemAutoscalers != nil {
+		objects = slices.Concat(objects, r.SystemAutoscalers(objects))
+	}
 	packed, err := managedresource.Objects(r.SeedAPI.Scheme(), managedresource.Values{
 		Namespace: r.Namespace, Name: name, InjectLabels: map[string]string{constants.ShootNoCleanup: "true"},
 	}, objects...)

@@ -347,7 +347,7 @@ func (r *renderer) podLabels() map[string]string {
 	for _, label := range []string{
 		constants.NetworkPolicyToDNS, constants.NetworkPolicyToPrivateNetworks, constants.NetworkPolicyToPublicNetworks,
 		etcd.PolicyLabel(r.Of, etcd.Main), etcd.PolicyLabel(r.Of, etcd.Events),
-		workload.PolicyTo(webhookTargets), workload.PolicyTo("extensions-" + webhookTargets),
+		workload.PolicyTo(workload.WebhookTargets), workload.PolicyTo("extensions-" + workload.WebhookTargets),
 		workload.PolicyLabel(r.Of.Name("gardener-resource-manager"), 10250),
 	} {
 		out[label] = constants.NetworkPolicyAllowed

@@ -34,8 +34,6 @@ const (
 
 	// namespaceAlias is the alias of all control plane namespaces, for labels of pods that connect to kube-apiservers.
 	namespaceAlias = workload.AllShoots
-	// webhookTargets is in the label of pods that call webhooks.
-	webhookTargets = "all-webhook-targets"
 )
 
 // Values are what a kube-apiserver is deployed with.

@@ -1,7 +1,10 @@
 package workload
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -61,6 +64,29 @@ func Autoscalers(objects []client.Object, how func(deployment string) Autoscalin
 		}
 	}
 	return out
+}
+
+// SystemAutoscalers renders a VerticalPodAutoscaler for each DaemonSet among objects of a shoot, and for each Deployment, except for one with a
+// HorizontalPodAutoscaler: that compares what pods use with what they request.
+func SystemAutoscalers(objects []client.Object) []client.Object {
+	var deployments, out []client.Object
+	for _, object := range objects {
+		switch o := object.(type) {
+		case *appsv1.DaemonSet:
+			out = append(out, Autoscaler(o.ObjectMeta, appsv1.SchemeGroupVersion.WithKind("DaemonSet"), o.Spec.Template.Spec.Containers, Autoscaling{}))
+		case *appsv1.Deployment:
+			if !slices.ContainsFunc(objects, func(other client.Object) bool { return scalesHorizontally(other, o) }) {
+				deployments = append(deployments, o)
+			}
+		}
+	}
+	return append(out, Autoscalers(deployments, func(string) Autoscaling { return Autoscaling{} })...)
+}
+
+// scalesHorizontally reports whether an object is the HorizontalPodAutoscaler of a Deployment.
+func scalesHorizontally(object client.Object, deployment *appsv1.Deployment) bool {
+	hpa, ok := object.(*autoscalingv2.HorizontalPodAutoscaler)
+	return ok && hpa.Namespace == deployment.Namespace && hpa.Spec.ScaleTargetRef.Kind == "Deployment" && hpa.Spec.ScaleTargetRef.Name == deployment.Name
 }
 
 // ControlPlaneAutoscalers renders a VerticalPodAutoscaler for each Deployment among objects of a control plane. Its name has a suffix, and containers that

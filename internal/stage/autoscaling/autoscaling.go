@@ -1,4 +1,5 @@
 // Package autoscaling is the stage for the cluster-autoscaler, which changes the number of nodes of a cluster between the bounds of its worker pools.
+// It also has the tasks for the Vertical Pod Autoscaler, which changes the requests of pods in the cluster.
 // Source: nodes-and-autoscaling.md 1.1.
 package autoscaling
 

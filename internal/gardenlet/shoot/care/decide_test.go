@@ -199,6 +199,9 @@ func TestRequiredDeployments(t *testing.T) {
 		"pools of a fixed size":                    {change: func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers[0].Minimum = 3 }, more: []string{"kube-scheduler", "machine-controller-manager"}},
 		"an elastic pool":                          {change: func(*corev1beta1.Shoot) {}, more: []string{"kube-scheduler", "machine-controller-manager", "cluster-autoscaler"}},
 		"an elastic pool that is not deployed yet": {change: func(s *corev1beta1.Shoot) { s.Generation++ }, more: []string{"kube-scheduler", "machine-controller-manager"}},
+		"a Vertical Pod Autoscaler": {change: func(s *corev1beta1.Shoot) {
+			s.Spec.Provider.Workers[0].Minimum, s.Spec.Kubernetes.VerticalPodAutoscaler = 3, &corev1beta1.VerticalPodAutoscaler{Enabled: true}
+		}, more: []string{"kube-scheduler", "machine-controller-manager", "vpa-admission-controller", "vpa-recommender", "vpa-updater"}},
 		"a shoot that is being deleted":            {change: func(s *corev1beta1.Shoot) { s.DeletionTimestamp = &metav1.Time{Time: now} }, more: []string{"kube-scheduler"}},
 	} {
 		t.Run(name, func(t *testing.T) {

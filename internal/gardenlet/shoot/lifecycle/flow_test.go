@@ -115,8 +115,9 @@ func TestFlows(t *testing.T) {
 	golden.Text(t, "flows/forced-deletion.txt", f.String())
 }
 
-// elastic gives a shoot a worker pool whose number of nodes changes.
+// elastic gives a shoot a worker pool whose number of nodes changes, and a Vertical Pod Autoscaler.
 func elastic(o *observed.State) {
+	o.Shoot.Spec.Kubernetes.VerticalPodAutoscaler = &corev1beta1.VerticalPodAutoscaler{Enabled: true}
 	o.Shoot.Spec.Provider.Workers[0].Minimum, o.Shoot.Spec.Provider.Workers[0].Maximum = 1, 3
 }
 

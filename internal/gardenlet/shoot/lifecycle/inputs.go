@@ -17,6 +17,8 @@ import (
 	"gardener.cloud/gardener/internal/component/kubescheduler"
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 	"gardener.cloud/gardener/internal/component/nodelocaldns"
+	"gardener.cloud/gardener/internal/component/verticalpodautoscaler"
+	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/shoot/access"
 	"gardener.cloud/gardener/internal/shoot/issuer"
 	"gardener.cloud/gardener/internal/shoot/observed"
@@ -78,6 +80,7 @@ type stages struct {
 	infrastructure infrastructure.Inputs
 	nodes          nodes.Inputs
 	autoscaling    autoscaling.Inputs
+	vertical       autoscaling.VerticalInputs
 	extensions     extension.Inputs
 	restart        restart.Inputs
 	hibernation    hibernation.Inputs
@@ -175,6 +178,15 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 		}
 		if s.autoscaling.Desired && k == kindRunning {
 			s.controlPlane.Accesses = append(s.controlPlane.Accesses, clusterautoscaler.Name)
+		}
+		s.vertical = autoscaling.VerticalInputs{
+			Run: run, Desired: shoot.VerticalPodAutoscalerWanted(), Hibernates: k == kindHibernating, Replicas: o.Replicas(), Values: source.VerticalPodAutoscaler,
+		}
+		if s.vertical.Desired {
+			run.SystemAutoscalers = workload.SystemAutoscalers
+			if k == kindRunning {
+				s.controlPlane.Accesses = append(s.controlPlane.Accesses, verticalpodautoscaler.Parts()...)
+			}
 		}
 		if kubeproxy.Enabled(shoot) {
 			s.nodes.KubeProxy = early.KubeProxy
