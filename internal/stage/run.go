@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -130,6 +131,19 @@ func (r *Run) ManagedApplied(ctx context.Context, name string) error {
 // DeploymentReady waits until all pods of a Deployment are updated and available.
 func (r *Run) DeploymentReady(ctx context.Context, name string) error {
 	return AwaitOne(ctx, r.SeedAPI, r.Namespace, name, &appsv1.DeploymentList{}, kube.DeploymentComplete)
+}
+
+// ProtectedReplicas returns how many pods a Deployment has, which may not exist yet: the desired number, or those that it has while the dependency-watchdog
+// has scaled it down, as the kube-apiserver cannot be reached from the nodes.
+func (r *Run) ProtectedReplicas(ctx context.Context, name string, desired int32) (int32, error) {
+	existing := &appsv1.Deployment{}
+	if err := r.SeedAPI.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, existing); client.IgnoreNotFound(err) != nil {
+		return 0, fmt.Errorf("read Deployment %q: %w", name, err)
+	}
+	if _, ok := existing.Annotations[constants.DependencyWatchdogMeltdownProtectionActive]; ok {
+		return min(desired, ptr.Deref(existing.Spec.Replicas, desired)), nil
+	}
+	return desired, nil
 }
 
 // OldPodsGone waits until the pods have terminated that a Deployment, which is ready, has replaced: they go on for a while.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/gardenerprocess"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
@@ -50,6 +51,18 @@ const (
 // Scaled are the names of the Deployments that the prober scales.
 func Scaled() []string {
 	return []string{"kube-controller-manager", "machine-controller-manager", "cluster-autoscaler"}
+}
+
+// ProberEnabled says whether the prober is enabled in a seed, whose defaults have to be set.
+func ProberEnabled(seed *corev1beta1.Seed) bool {
+	s := seed.Spec.Settings
+	return s != nil && s.DependencyWatchdog != nil && s.DependencyWatchdog.Prober != nil && s.DependencyWatchdog.Prober.Enabled
+}
+
+// WeederEnabled is for the weeder what ProberEnabled is for the prober.
+func WeederEnabled(seed *corev1beta1.Seed) bool {
+	s := seed.Spec.Settings
+	return s != nil && s.DependencyWatchdog != nil && s.DependencyWatchdog.Weeder != nil && s.DependencyWatchdog.Weeder.Enabled
 }
 
 // Values are what both are deployed with.
@@ -105,8 +118,8 @@ func WeederObjects(v Values) ([]client.Object, error) {
 		},
 	}
 	return v.objects(WeederRole, config, nil, nil,
-		workload.Rule("discovery.k8s.io", "endpointslices", "get list watch"),
-		workload.Rule("", "pods", "delete get list watch"),
+		workload.Rule("discovery.k8s.io", "endpointslices", "list watch"),
+		workload.Rule("", "pods", "delete list watch"),
 	)
 }
 

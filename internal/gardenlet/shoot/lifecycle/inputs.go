@@ -128,7 +128,7 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 		etcd: etcd.Inputs{Run: run, Values: source.Etcd},
 		controlPlane: controlplane.Inputs{
 			Run: run, Credentials: set, Replicas: o.Replicas(), ResourceManager: early.ResourceManager, KubeControllerManager: early.KubeControllerManager,
-			System: early.System, Kubeconfigs: source.Kubeconfigs(),
+			System: early.System, Kubeconfigs: source.Kubeconfigs(), Resources: source.Resources, Unused: source.Unused(), Deletes: k == kindDeletion,
 			Rotation: controlplane.Rotation{
 				CA: o.ReplacesCAs(), PreparesKey: o.PreparesServiceAccountKey(), CompletesKey: o.CompletesServiceAccountKey(),
 			},
