@@ -38,6 +38,8 @@ type Autoscaling struct {
 	// Downscale is a value of constants.VPAEvictionRequirementDownscaleRestriction, which says when pods may be evicted to reduce their requests.
 	// Empty means at any time.
 	Downscale string
+	// MinAllowed is the minimum of the requests of each container. Empty means what the container requests itself.
+	MinAllowed corev1.ResourceList
 	// MaintenanceWindow is the time window for Downscale, or nil.
 	MaintenanceWindow *corev1beta1.MaintenanceTimeWindow
 }
@@ -124,13 +126,17 @@ func FormerAutoscalers(vpas []unstructured.Unstructured) []unstructured.Unstruct
 	return former
 }
 
-// Autoscaler renders a VerticalPodAutoscaler for a workload. The minimum is what containers request, as they need that to start; limits are
-// not changed.
+// Autoscaler renders a VerticalPodAutoscaler for a workload. The minimum is what containers request, as they need that to start, unless another one is
+// given; limits are not changed.
 func Autoscaler(target metav1.ObjectMeta, kind schema.GroupVersionKind, containers []corev1.Container, how Autoscaling) client.Object {
 	var policies []any
 	for _, container := range containers {
 		policy := map[string]any{"containerName": container.Name, "controlledValues": "RequestsOnly"}
-		if requests := container.Resources.Requests; len(requests) > 0 {
+		requests := container.Resources.Requests
+		if len(how.MinAllowed) > 0 {
+			requests = how.MinAllowed
+		}
+		if len(requests) > 0 {
 			minimum := map[string]any{}
 			for name, quantity := range requests {
 				minimum[string(name)] = quantity.String()
