@@ -17,6 +17,7 @@ import (
 	"gardener.cloud/gardener/internal/apiserver"
 	"gardener.cloud/gardener/internal/backuprestore"
 	"gardener.cloud/gardener/internal/controllermanager"
+	"gardener.cloud/gardener/internal/dependencywatchdog"
 	"gardener.cloud/gardener/internal/discoveryserver"
 	"gardener.cloud/gardener/internal/etcddruid"
 	"gardener.cloud/gardener/internal/extensioninit"
@@ -40,6 +41,7 @@ var commands = map[string]func() *cobra.Command{
 	apiserver.Name:              apiserver.NewCommand,
 	backuprestore.Name:          backuprestore.NewCommand,
 	controllermanager.Name:      controllermanager.Component().Command,
+	dependencywatchdog.Name:     dependencywatchdog.NewCommand,
 	discoveryserver.Name:        discoveryserver.NewCommand,
 	gardenlet.Name:              gardenlet.Component().Command,
 	guard.Name:                  guard.NewCommand,

@@ -2,6 +2,8 @@
 package gardenlet
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,6 +12,7 @@ import (
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/imagevector"
+	"gardener.cloud/gardener/internal/component/dependencywatchdog"
 	"gardener.cloud/gardener/internal/component/etcd"
 	"gardener.cloud/gardener/internal/component/etcddruid"
 	"gardener.cloud/gardener/internal/component/gardenerprocess"
@@ -195,5 +198,5 @@ func rules() []rbacv1.PolicyRule {
 // deployedRoles are the names of the ClusterRoles of the components that a gardenlet deploys into its seed.
 func deployedRoles() []string {
 	roles := []string{etcddruid.ClusterRole, gateway.ClusterRole, resourcemanager.Name, role, GuardRole}
-	return append(roles, verticalpodautoscaler.ClusterRoles()...)
+	return slices.Concat(roles, verticalpodautoscaler.ClusterRoles(), dependencywatchdog.ClusterRoles())
 }

@@ -41,6 +41,10 @@ type Inputs struct {
 	Accesses []string
 	// Kubeconfigs are Secrets with kubeconfigs for extensions and the process that runs the flow, each with the URL of the kube-apiserver in it.
 	Kubeconfigs map[string]string
+	// Unused are objects beside the control plane that other settings have left.
+	Unused []client.Object
+	// Deletes is whether the cluster is being deleted, for which its controllers have to run.
+	Deletes bool
 	// Rotation is which credentials in the cluster itself are replaced.
 	Rotation Rotation
 }
@@ -107,7 +111,14 @@ func DeployResourceManager(in Inputs, replicas int32) func(context.Context) erro
 // DeployKubeControllerManager returns what a task does that deploys kube-controller-manager with a number of pods.
 func DeployKubeControllerManager(in Inputs, replicas int32) func(context.Context) error {
 	return func(ctx context.Context) error {
-		values, err := in.KubeControllerManager(replicas)
+		desired := replicas
+		if !in.Deletes {
+			var err error
+			if desired, err = in.Run.ProtectedReplicas(ctx, in.Run.Of.Name(kubecontrollermanager.Name), replicas); err != nil {
+				return err
+			}
+		}
+		values, err := in.KubeControllerManager(desired)
 		if err != nil {
 			return err
 		}

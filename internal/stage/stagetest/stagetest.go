@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -196,9 +197,8 @@ func WatchWithoutList(ctx context.Context, c client.WithWatch, list client.Objec
 func reconcile(object runtime.Object) {
 	switch o := object.(type) {
 	case *appsv1.Deployment:
-		o.Status = appsv1.DeploymentStatus{
-			ObservedGeneration: o.Generation, Replicas: *o.Spec.Replicas, UpdatedReplicas: *o.Spec.Replicas, AvailableReplicas: *o.Spec.Replicas,
-		}
+		replicas := ptr.Deref(o.Spec.Replicas, 1)
+		o.Status = appsv1.DeploymentStatus{ObservedGeneration: o.Generation, Replicas: replicas, UpdatedReplicas: replicas, AvailableReplicas: replicas}
 	case *druidv1alpha1.Etcd:
 		o.Status = druidv1alpha1.EtcdStatus{ObservedGeneration: &o.Generation, Ready: new(true)}
 	case *druidv1alpha1.EtcdCopyBackupsTask:

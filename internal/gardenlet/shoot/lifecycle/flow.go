@@ -61,6 +61,7 @@ func (s stages) running() []flow.Task {
 			infrastructure.Tasks(s.infrastructure), // after the credentials; ControlPlane and Network after gardener-resource-manager
 			nodes.Tasks(s.nodes),                   // the Worker after the Infrastructure and kube-apiserver; with nodes, after that is ready
 			autoscaling.Tasks(s.autoscaling),       // after the tokens and the Worker is written; before that, while the shoot is hibernated
+			autoscaling.VerticalTasks(s.vertical),  // after the tokens
 		)
 	}
 	return slices.Concat(tasks,

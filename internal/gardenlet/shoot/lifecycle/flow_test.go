@@ -180,8 +180,9 @@ func highlyAvailable(o *observed.State) {
 	}}
 }
 
-// elastic gives a shoot a worker pool whose number of nodes changes.
+// elastic gives a shoot a worker pool whose number of nodes changes, and a Vertical Pod Autoscaler.
 func elastic(o *observed.State) {
+	o.Shoot.Spec.Kubernetes.VerticalPodAutoscaler = &corev1beta1.VerticalPodAutoscaler{Enabled: true}
 	o.Shoot.Spec.Provider.Workers[0].Minimum, o.Shoot.Spec.Provider.Workers[0].Maximum = 1, 3
 }
 

@@ -17,6 +17,8 @@ import (
 	"gardener.cloud/gardener/internal/component/kubescheduler"
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 	"gardener.cloud/gardener/internal/component/nodelocaldns"
+	"gardener.cloud/gardener/internal/component/verticalpodautoscaler"
+	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/shoot/access"
 	"gardener.cloud/gardener/internal/shoot/issuer"
 	"gardener.cloud/gardener/internal/shoot/observed"
@@ -81,6 +83,7 @@ type stages struct {
 	infrastructure infrastructure.Inputs
 	nodes          nodes.Inputs
 	autoscaling    autoscaling.Inputs
+	vertical       autoscaling.VerticalInputs
 	extensions     extension.Inputs
 	restart        restart.Inputs
 	hibernation    hibernation.Inputs
@@ -133,7 +136,7 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 		etcd: etcd.Inputs{Run: run, Values: source.Etcd},
 		controlPlane: controlplane.Inputs{
 			Run: run, Credentials: set, Replicas: o.Replicas(), ResourceManager: early.ResourceManager, KubeControllerManager: early.KubeControllerManager,
-			System: early.System, Kubeconfigs: source.Kubeconfigs(),
+			System: early.System, Kubeconfigs: source.Kubeconfigs(), Resources: source.Resources, Unused: source.Unused(), Deletes: k == kindDeletion,
 			Rotation: controlplane.Rotation{
 				CA: o.ReplacesCAs(), PreparesKey: o.PreparesServiceAccountKey(), CompletesKey: o.CompletesServiceAccountKey(),
 			},
@@ -189,6 +192,15 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 		}
 		if s.autoscaling.Desired && k == kindRunning {
 			s.controlPlane.Accesses = append(s.controlPlane.Accesses, clusterautoscaler.Name)
+		}
+		s.vertical = autoscaling.VerticalInputs{
+			Run: run, Desired: shoot.VerticalPodAutoscalerWanted(), Hibernates: k == kindHibernating, Replicas: o.Replicas(), Values: source.VerticalPodAutoscaler,
+		}
+		if s.vertical.Desired {
+			run.SystemAutoscalers = workload.SystemAutoscalers
+			if k == kindRunning {
+				s.controlPlane.Accesses = append(s.controlPlane.Accesses, verticalpodautoscaler.Parts()...)
+			}
 		}
 		if kubeproxy.Enabled(shoot) {
 			s.nodes.KubeProxy = early.KubeProxy
