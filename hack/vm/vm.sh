@@ -84,7 +84,10 @@ sync_files() {
     asking /host $program 'exec cat "$note"' >"$state/answers/bin/$program"
   done
   chmod +x "$state"/asking/* "$state"/answers/bin/*
-  PATH=$state/asking:$PATH bin/distribution list >/dev/null
+  # One by one, as the tools ask once for what products have in common.
+  for product in distribution/*/product.yaml; do
+    PATH=$state/asking:$PATH bin/distribution path "$(basename "$(dirname "$product")")" >/dev/null || echo "vm: it will be missing" >&2
+  done
   run "mkdir -p ~/.cache/gardener
     rsync -a --delete --exclude=/.git --exclude=/.landscape --exclude=/.artifacts /host/checkout/ '$PWD/'
     rsync -a --delete --exclude=/.locks --exclude=/.tmp /host/cache/ ~/.cache/gardener/distribution/"
