@@ -22,15 +22,16 @@ func (r *reconciler) bootstrap(ctx context.Context, t *target, object *seedmanag
 	} else if err != nil {
 		return nil, t.foreign(err)
 	}
-	if object.Annotations[constants.GardenerOperation] != constants.GardenerOperationRenewKubeconfig && state.Valid(r.Clock.Now()) {
+	ca, err := bootstrap.CABundle(r.Virtual.GetConfig())
+	if err != nil {
+		return nil, err
+	}
+	renew := object.Annotations[constants.GardenerOperation] == constants.GardenerOperationRenewKubeconfig
+	if !renew && state.Valid(r.Clock.Now()) && !state.OtherGarden(ca) {
 		return nil, nil
 	}
 	if err := state.DeleteKubeconfig(ctx, t.client); err != nil {
 		return nil, t.foreign(err)
-	}
-	ca, err := bootstrap.CABundle(r.Virtual.GetConfig())
-	if err != nil {
-		return nil, err
 	}
 	token, err := tokenOf(object).Ensure(ctx, r.virtualAPI, r.virtualCache, r.Clock.Now())
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/hex"
-	"encoding/pem"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/internal/authorizer/graph"
@@ -83,23 +84,39 @@ func own(ctx context.Context, api client.Reader, ref corev1.SecretReference, fie
 
 // Valid says whether the gardenlet has a client certificate that is valid now.
 func (s State) Valid(now time.Time) bool {
-	if s.Kubeconfig == nil {
-		return false
-	}
-	config, err := clientcmd.Load(s.Kubeconfig.Data[kubeconfigKey])
-	if err != nil || config.Contexts[config.CurrentContext] == nil {
-		return false
-	}
-	user := config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo]
+	_, user := s.current()
 	if user == nil {
 		return false
 	}
-	block, _ := pem.Decode(user.ClientCertificateData)
-	if block == nil {
+	certificates, err := cert.ParseCertsPEM(user.ClientCertificateData)
+	return err == nil && now.Before(certificates[0].NotAfter) && !now.Before(certificates[0].NotBefore)
+}
+
+// OtherGarden says whether the kubeconfig is for a garden that has none of the CAs in a bundle, such as a former one with the same address. It is not
+// known, and false, where one of them has no CAs.
+func (s State) OtherGarden(caBundle []byte) bool {
+	cluster, _ := s.current()
+	if cluster == nil {
 		return false
 	}
-	certificate, err := x509.ParseCertificate(block.Bytes)
-	return err == nil && now.Before(certificate.NotAfter) && !now.Before(certificate.NotBefore)
+	trusted, err := cert.ParseCertsPEM(cluster.CertificateAuthorityData)
+	now, bundleErr := cert.ParseCertsPEM(caBundle)
+	return err == nil && bundleErr == nil && !slices.ContainsFunc(now, func(ca *x509.Certificate) bool {
+		return slices.ContainsFunc(trusted, ca.Equal)
+	})
+}
+
+// current returns the cluster and the user of the kubeconfig's current context. They are nil if it has none.
+func (s State) current() (*clientcmdapi.Cluster, *clientcmdapi.AuthInfo) {
+	if s.Kubeconfig == nil {
+		return nil, nil
+	}
+	config, err := clientcmd.Load(s.Kubeconfig.Data[kubeconfigKey])
+	if err != nil || config.Contexts[config.CurrentContext] == nil {
+		return nil, nil
+	}
+	current := config.Contexts[config.CurrentContext]
+	return config.Clusters[current.Cluster], config.AuthInfos[current.AuthInfo]
 }
 
 // DeleteKubeconfig deletes the kubeconfig of the gardenlet, if there is one: with it, the gardenlet would not use the bootstrap kubeconfig.

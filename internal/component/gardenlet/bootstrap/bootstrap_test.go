@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -79,5 +81,39 @@ func TestRead(t *testing.T) {
 		if state.Valid(time.Now()) {
 			t.Errorf("%s has a certificate", name)
 		}
+	}
+}
+
+// A kubeconfig of a garden that was deleted is not used for one with the same address.
+func TestOtherGarden(t *testing.T) {
+	ca := func(name string) []byte {
+		pem, _, err := cert.GenerateSelfSignedCertKey(name, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pem
+	}
+	first, second, third := ca("first"), ca("second"), ca("third")
+	for name, tc := range map[string]struct {
+		trusted, bundle []byte
+		want            bool
+	}{
+		"same":                   {trusted: first, bundle: first},
+		"rotation has begun":     {trusted: first, bundle: slices.Concat(second, first)},
+		"rotation has ended":     {trusted: slices.Concat(second, first), bundle: second},
+		"other":                  {trusted: slices.Concat(first, second), bundle: third, want: true},
+		"none in the kubeconfig": {bundle: first},
+		"none in the garden":     {trusted: first},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kubeconfig, err := Kubeconfig("https://garden.example.com", tc.trusted, "t")
+			if err != nil {
+				t.Fatal(err)
+			}
+			state := State{Kubeconfig: secretWith("garden", "gardenlet-kubeconfig", "kubeconfig", string(kubeconfig))}
+			if got := state.OtherGarden(tc.bundle); got != tc.want {
+				t.Errorf("OtherGarden() = %t", got)
+			}
+		})
 	}
 }
