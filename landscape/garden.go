@@ -379,6 +379,10 @@ func (u *upRun) gardenResource(cluster Cluster) *operatorv1alpha1.Garden {
 				Networking:  operatorv1alpha1.Networking{Services: []string{"100.64.0.0/13"}},
 				Gardener: operatorv1alpha1.Gardener{
 					ClusterIdentity: "garden-" + u.Name, GardenerDiscoveryServer: &operatorv1alpha1.GardenerDiscoveryServerConfig{},
+					GardenerAPIServer: &operatorv1alpha1.GardenerAPIServerConfig{
+						// The images of VPA are not built by default, see above.
+						AdmissionPlugins: []corev1beta1.AdmissionPlugin{{Name: "ShootVPAEnabledByDefault", Disabled: new(true)}},
+					},
 				},
 			},
 		},

@@ -108,7 +108,7 @@ func TestBackupsOfTheFormerSeed(t *testing.T) {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--crazy"}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "entry"}, Data: map[string][]byte{"hostPath": []byte("/node")}},
 	).Build()
-	entries := &backupEntries{c, directory}
+	entries := &generic.BackupEntry{Client: c, Owner: Name, DeleteBackups: deleteBackups(directory)}
 	entry := &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--crazy--1"}}
 	entry.Spec.BucketName, entry.Spec.SecretRef = "new", corev1.SecretReference{Namespace: "garden", Name: "entry"}
 	source := entry.DeepCopy()

@@ -271,8 +271,9 @@ func (in Inputs) stopMachineControllerManager(ctx context.Context) error {
 // are not touched.
 func (in Inputs) stopAPIServer(ctx context.Context) error {
 	if err := in.deletePods(ctx, func(pod *corev1.Pod) bool {
-		owner := metav1.GetControllerOf(pod)
-		return owner != nil && owner.Kind == "ReplicaSet"
+		// Its owner may be gone from its metadata already.
+		_, ofDeployment := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+		return ofDeployment
 	}, &appsv1.Deployment{}, &appsv1.ReplicaSet{}); err != nil {
 		return err
 	}
