@@ -8,7 +8,8 @@
 #   hack/vm/vm.sh delete                 # the disk too
 #
 # Nothing is compiled in it: run `make tools distribution` before. It needs the Debian packages qemu-system-x86, mmdebstrap and
-# openssh-client. Settings are in the environment: SUITE, CPUS, MEMORY, DISK, ACCEL ("tcg" emulates the processor, without /dev/kvm).
+# openssh-client. Settings are in the environment: SUITE, CPUS, MEMORY, DISK, ACCEL ("tcg" emulates the processor,
+# for computers without /dev/kvm, or whose /dev/kvm cannot run Debian's kernel), PORT.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
