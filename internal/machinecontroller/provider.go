@@ -2,8 +2,8 @@ package machinecontroller
 
 import (
 	"context"
-	"time"
 	"errors"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"

@@ -1,6 +1,7 @@
 package extension
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -8,12 +9,20 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 )
@@ -129,32 +138,59 @@ func WaitsForSelection(deployment *machinev1alpha1.MachineDeployment) bool {
 	return update != nil && update.OrchestrationType == machinev1alpha1.OrchestrationTypeManual
 }
 
-// RecordInPlaceUpdates writes the hashes of pools that are updated in place to the status of a Worker, for pools whose machines are updated. It takes the
-// MachineDeployments of each pool, as they are.
-func RecordInPlaceUpdates(worker *extensionsv1alpha1.Worker, cluster *Cluster, deployments map[string][]*machinev1alpha1.MachineDeployment) error {
-	recorded := map[string]string{}
+// AnnotationInPlaceHash on a MachineDeployment is InPlaceHash of the pool that its template was rendered from.
+const AnnotationInPlaceHash = "worker.gardener.cloud/in-place-update-hash"
+
+// DeploymentAnnotations are the annotations of the MachineDeployments of a pool: settings of the cluster-autoscaler, and for pools that are updated in
+// place the hash.
+func DeploymentAnnotations(pool *extensionsv1alpha1.WorkerPool, cluster *Cluster) (map[string]string, error) {
+	annotations := AutoscalerAnnotations(pool.ClusterAutoscaler)
+	if !pool.UpdateStrategy.InPlace() {
+		return annotations, nil
+	}
+	hash, err := inPlaceHashOf(pool, cluster)
+	if err != nil {
+		return nil, err
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[AnnotationInPlaceHash] = hash
+	return annotations, nil
+}
+
+// inPlaceStatus returns the hashes of the pools of a Worker that are updated in place: those of MachineDeployments whose machines are updated, or the
+// ones from before.
+func inPlaceStatus(worker *extensionsv1alpha1.Worker, deployments []machinev1alpha1.MachineDeployment) *extensionsv1alpha1.InPlaceUpdatesWorkerStatus {
+	hashes := map[string]string{}
 	for i := range worker.Spec.Pools {
 		pool := &worker.Spec.Pools[i]
 		if !pool.UpdateStrategy.InPlace() {
 			continue
 		}
-		if before := worker.Status.InPlaceUpdates; before != nil && before.WorkerPoolToHashMap[pool.Name] != "" {
-			recorded[pool.Name] = before.WorkerPoolToHashMap[pool.Name]
+		hash, same := "", true
+		for i := range deployments {
+			d := &deployments[i]
+			if d.Labels[constants.WorkerPool] != pool.Name {
+				continue
+			}
+			same = same && updated(d) && (hash == "" || hash == d.Annotations[AnnotationInPlaceHash])
+			hash = d.Annotations[AnnotationInPlaceHash]
 		}
-		if len(deployments[pool.Name]) == 0 || slices.ContainsFunc(deployments[pool.Name], func(d *machinev1alpha1.MachineDeployment) bool { return !updated(d) }) {
-			continue
+		if !same || hash == "" {
+			hash = ""
+			if before := worker.Status.InPlaceUpdates; before != nil {
+				hash = before.WorkerPoolToHashMap[pool.Name]
+			}
 		}
-		hash, err := inPlaceHashOf(pool, cluster)
-		if err != nil {
-			return err
+		if hash != "" {
+			hashes[pool.Name] = hash
 		}
-		recorded[pool.Name] = hash
 	}
-	worker.Status.InPlaceUpdates = nil
-	if len(recorded) > 0 {
-		worker.Status.InPlaceUpdates = &extensionsv1alpha1.InPlaceUpdatesWorkerStatus{WorkerPoolToHashMap: recorded}
+	if len(hashes) == 0 {
+		return nil
 	}
-	return nil
+	return &extensionsv1alpha1.InPlaceUpdatesWorkerStatus{WorkerPoolToHashMap: hashes}
 }
 
 // updated reports whether all machines of a deployment have its template. Those that the user selects count before their nodes are available.
@@ -163,6 +199,46 @@ func updated(d *machinev1alpha1.MachineDeployment) bool {
 	if d.Spec.Replicas+status.Replicas == 0 {
 		return true
 	}
-	return status.ObservedGeneration >= d.Generation && status.UpdatedReplicas >= d.Spec.Replicas &&
+	return d.DeletionTimestamp == nil && status.ObservedGeneration >= d.Generation && status.UpdatedReplicas >= d.Spec.Replicas &&
 		(WaitsForSelection(d) || status.Replicas == d.Spec.Replicas && status.AvailableReplicas >= d.Spec.Replicas)
+}
+
+// AddInPlaceStatus adds a controller that writes status.inPlaceUpdates of Workers of some types, when all machines of a pool are updated. The user may
+// select them long after a Worker was reconciled, so the actuator cannot do it. It reads MachineDeployments, which need DeploymentAnnotations.
+func AddInPlaceStatus(mgr manager.Manager, name string, types []string) error {
+	c := mgr.GetClient()
+	reconcileWorker := func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+		worker := &extensionsv1alpha1.Worker{}
+		if err := c.Get(ctx, request.NamespacedName, worker); err != nil {
+			return reconcile.Result{}, client.IgnoreNotFound(err)
+		}
+		if worker.DeletionTimestamp != nil || !slices.Contains(types, worker.Spec.Type) {
+			return reconcile.Result{}, nil
+		}
+		deployments := &machinev1alpha1.MachineDeploymentList{}
+		if err := c.List(ctx, deployments, client.InNamespace(worker.Namespace)); err != nil {
+			return reconcile.Result{}, fmt.Errorf("list MachineDeployments: %w", err)
+		}
+		before := worker.DeepCopy()
+		worker.Status.InPlaceUpdates = inPlaceStatus(worker, deployments.Items)
+		if apiequality.Semantic.DeepEqual(before.Status, worker.Status) {
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, client.IgnoreNotFound(c.Status().Patch(ctx, worker, client.MergeFrom(before)))
+	}
+	return builder.ControllerManagedBy(mgr).Named("worker-in-place-updates-"+name).
+		// A pool may be removed, or get another strategy.
+		For(&extensionsv1alpha1.Worker{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&machinev1alpha1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, deployment client.Object) []reconcile.Request {
+			workers := &extensionsv1alpha1.WorkerList{}
+			if err := c.List(ctx, workers, client.InNamespace(deployment.GetNamespace())); err != nil {
+				return nil // the cache has not started; each Worker is reconciled when it has
+			}
+			var requests []reconcile.Request
+			for i := range workers.Items {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&workers.Items[i])})
+			}
+			return requests
+		})).
+		Complete(reconcile.Func(reconcileWorker))
 }

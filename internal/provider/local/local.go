@@ -122,7 +122,7 @@ func addWorkers(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLocal
 		client: p.GetClient(), reader: p.GetAPIReader(), clock: clock.RealClock{}, registries: c.Machines.Registries,
 	}))
 	o.Watch = watchMachines
-	return extension.Add(p, o)
+	return errors.Join(extension.Add(p, o), extension.AddInPlaceStatus(p, Name, o.Types))
 }
 
 func options[T extensionsv1alpha1.Object](classes []extensionsv1alpha1.ExtensionClass, actuator extension.Actuator[T]) extension.Options[T] {

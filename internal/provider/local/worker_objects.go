@@ -57,10 +57,6 @@ func render(
 	for i := range worker.Spec.Pools {
 		pool := &worker.Spec.Pools[i]
 		at := field.NewPath("spec", "pools").Index(i)
-		if strategy := pool.UpdateStrategy; strategy != nil && *strategy != corev1beta1.AutoRollingUpdate {
-			err := field.NotSupported(at.Child("updateStrategy"), *strategy, []corev1beta1.MachineUpdateStrategy{corev1beta1.AutoRollingUpdate})
-			return nil, nil, errorcode.With(err, corev1beta1.ErrorConfigurationProblem)
-		}
 		if err := noConfig(pool.ProviderConfig); err != nil {
 			return nil, nil, fmt.Errorf("pool %q: %w", pool.Name, err)
 		}
@@ -96,9 +92,13 @@ func render(
 		if len(zones) == 0 {
 			zones = []string{""}
 		}
+		annotations, err := extension.DeploymentAnnotations(pool, cluster)
+		if err != nil {
+			return nil, nil, err
+		}
 		for zone := range zones {
 			m := part(worker, cluster, pool, zone, zones, hash, existing)
-			m.class.NodeTemplate.Capacity = capacity
+			m.deployment.Annotations, m.class.NodeTemplate.Capacity = annotations, capacity
 			m.class.ProviderSpec = runtime.RawExtension{Raw: raw}
 			m.secret.Data = map[string][]byte{userDataKey: script}
 			all = append(all, m)
@@ -154,18 +154,12 @@ func part(
 		deployment: &machinev1alpha1.MachineDeployment{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: worker.Namespace, Name: name, Labels: map[string]string{constants.WorkerPool: pool.Name},
-				Annotations: extension.AutoscalerAnnotations(pool.ClusterAutoscaler),
 			},
 			Spec: machinev1alpha1.MachineDeploymentSpec{
 				Replicas: replicas, MinReadySeconds: 1,
 				AutoPreserveFailedMachineMax: preserved(pool, zone, len(zones)),
 				Selector:                     &metav1.LabelSelector{MatchLabels: selector},
-				Strategy: machinev1alpha1.MachineDeploymentStrategy{
-					Type: machinev1alpha1.RollingUpdateMachineDeploymentStrategyType,
-					RollingUpdate: &machinev1alpha1.RollingUpdateMachineDeployment{
-						UpdateConfiguration: machinev1alpha1.UpdateConfiguration{MaxSurge: &surge, MaxUnavailable: &unavailable},
-					},
-				},
+				Strategy:                     extension.UpdateStrategy(pool, surge, unavailable),
 				Template: machinev1alpha1.MachineTemplateSpec{
 					ObjectMeta: metav1.ObjectMeta{Labels: selector},
 					Spec: machinev1alpha1.MachineSpec{

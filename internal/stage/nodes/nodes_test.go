@@ -41,11 +41,14 @@ func TestOutdated(t *testing.T) {
 		nodes []*corev1.Node
 		want  string
 	}{
-		"no nodes":             {},
-		"done":                 {nodes: []*corev1.Node{node("a", "pool", "new", nil)}},
-		"outdated":             {nodes: []*corev1.Node{node("b", "pool", "old", nil), node("a", "pool", "", nil)}, want: "2 nodes do not have their new configuration yet: a, b"},
-		"without a label":      {nodes: []*corev1.Node{node("a", "", "", nil)}},
-		"of a deleted pool":    {nodes: []*corev1.Node{node("a", "gone", "old", nil)}},
+		"no nodes":          {},
+		"done":              {nodes: []*corev1.Node{node("a", "pool", "new", nil)}},
+		"outdated":          {nodes: []*corev1.Node{node("b", "pool", "old", nil), node("a", "pool", "", nil)}, want: "2 nodes do not have their new configuration yet: a, b"},
+		"without a label":   {nodes: []*corev1.Node{node("a", "", "", nil)}},
+		"of a deleted pool": {nodes: []*corev1.Node{node("a", "gone", "old", nil)}},
+		"waiting for its update": {nodes: []*corev1.Node{node("a", "pool", "old", func(n *corev1.Node) {
+			n.Labels["node.machine.sapcloud.io/candidate-for-update"] = "true"
+		})}},
 		"about to be replaced": {nodes: []*corev1.Node{node("a", "pool", "old", func(n *corev1.Node) { n.Spec.Unschedulable = true })}},
 	} {
 		t.Run(name, func(t *testing.T) {

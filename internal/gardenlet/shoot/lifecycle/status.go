@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -48,6 +49,7 @@ type statusReporter struct {
 // with it: those that the status has now.
 func (s *statusReporter) begun(ctx context.Context, o *observed.State, seedName string) (operations []string, err error) {
 	before, again := s.shoot.Status.LastOperation, s.again()
+	var pendingErr error
 	err = s.patch(ctx, func(shoot *corev1beta1.Shoot) {
 		status := &shoot.Status
 		s.take(status)
@@ -56,12 +58,14 @@ func (s *statusReporter) begun(ctx context.Context, o *observed.State, seedName 
 		if s.operation != corev1beta1.LastOperationTypeDelete {
 			status.AdvertisedAddresses = o.AdvertisedAddresses()
 			operations, _ = beginOperations(shoot, metav1.NewTime(s.clock.Now()))
+			status.InPlaceUpdates, pendingErr = observed.PendingUpdates(shoot, o.UpdatedPools)
 		}
 		if n := shoot.Spec.Networking; n != nil {
 			status.Networking = observed.NetworkingStatus(n, status.Networking)
 		}
 		s.set(status, corev1beta1.LastOperationStateProcessing, startProgress(before, again), title(s.operation)+" of the cluster has begun.")
 	})
+	err = errors.Join(err, pendingErr)
 	if err == nil && !again {
 		reason, action := constants.EventReconciling, constants.EventActionReconcile
 		if s.operation == corev1beta1.LastOperationTypeDelete {
