@@ -221,3 +221,14 @@ func TestWorkerIsWrittenBeforeItIsAwaited(t *testing.T) {
 		t.Errorf("it is waited for although readiness is skipped: %v", err)
 	}
 }
+
+// Otherwise a node agent could report that a node is updated which was drained before the agent knew of the change.
+func TestWorkerComesAfterTheConfigurationOfNodesThatAreUpdatedInPlace(t *testing.T) {
+	for _, updates := range []bool{false, true} {
+		for _, task := range Tasks(Inputs{Run: stagetest.New(t).Run(), UpdatesInPlace: updates}) {
+			if task.ID == "worker-deployed" && slices.Contains(task.After, "node-agents") != updates {
+				t.Errorf("with updates %t, the Worker is deployed after %v", updates, task.After)
+			}
+		}
+	}
+}
