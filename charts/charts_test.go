@@ -16,10 +16,10 @@ import (
 
 	providerlocalconfigv1alpha1 "gardener.cloud/gardener/api/config/providerlocal/v1alpha1"
 	"gardener.cloud/gardener/charts"
-	"gardener.cloud/gardener/internal/chart"
 	"gardener.cloud/gardener/internal/configfile"
 	"gardener.cloud/gardener/internal/provider/local"
 	configvalidation "gardener.cloud/gardener/internal/validation/config"
+	"gardener.cloud/gardener/pkg/helm"
 	"gardener.cloud/gardener/test/golden"
 )
 
@@ -54,7 +54,7 @@ func renderIn(t *testing.T, namespace string, values map[string]any) []*unstruct
 	if err != nil {
 		t.Fatal(err)
 	}
-	rendered, err := chart.Render(archive, chart.Release{
+	rendered, err := helm.Render(archive, helm.Release{
 		Name: "provider-local", Namespace: namespace, Kubernetes: version.Info{GitVersion: "v1.36.3", Major: "1", Minor: "36"}, Values: values,
 	})
 	if err != nil {
@@ -151,7 +151,7 @@ func TestProviderLocalMayGrant(t *testing.T) {
 			}
 		}
 	}
-	role, _ := local.DriverRole("shoot--dev--crazy")
+	role, _ := local.DriverRole("shoot--dev--crazy", "infra-shoot--dev--crazy")
 	if covered, missing := validation.Covers(granted.Rules, role.Rules); !covered {
 		t.Errorf("provider-local lacks permissions: %v", missing)
 	}

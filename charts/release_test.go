@@ -26,11 +26,11 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/charts"
-	"gardener.cloud/gardener/internal/chart"
 	"gardener.cloud/gardener/internal/component/crds"
 	"gardener.cloud/gardener/internal/component/gardenlet"
 	"gardener.cloud/gardener/internal/configfile"
 	configvalidation "gardener.cloud/gardener/internal/validation/config"
+	"gardener.cloud/gardener/pkg/helm"
 	"gardener.cloud/gardener/test/golden"
 )
 
@@ -46,7 +46,7 @@ func template(t *testing.T, name, values string) []client.Object {
 
 func tryTemplate(t *testing.T, name, values string) ([]client.Object, error) {
 	t.Helper()
-	release := chart.Release{Name: "gardener", Namespace: "garden", Kubernetes: version.Info{GitVersion: "v1.36.3", Major: "1", Minor: "36"}}
+	release := helm.Release{Name: "gardener", Namespace: "garden", Kubernetes: version.Info{GitVersion: "v1.36.3", Major: "1", Minor: "36"}}
 	if err := yaml.Unmarshal([]byte(values), &release.Values); err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func tryTemplate(t *testing.T, name, values string) ([]client.Object, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rendered, err := chart.Render(archive, release)
+	rendered, err := helm.Render(archive, release)
 	if err != nil {
 		return nil, err
 	}

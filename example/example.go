@@ -1,4 +1,4 @@
-// Package example holds manifests to start with. A local landscape has all but the Shoots, which are for users to apply.
+// Package example holds manifests to start with. A local landscape has all but Shoots and the ManagedSeed, which are for users to apply.
 package example
 
 import (
@@ -22,6 +22,9 @@ const (
 	Shoot           = "shoot.yaml"
 	ShootWorkerless = "shoot-workerless.yaml"
 )
+
+// ManagedSeed is the file with a ManagedSeed.
+const ManagedSeed = "managedseed.yaml"
 
 //go:embed *.yaml
 var files embed.FS

@@ -10,21 +10,22 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 )
 
 func TestObjects(t *testing.T) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, corev1beta1.AddToScheme, securityv1alpha1.AddToScheme, localv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, corev1beta1.AddToScheme, securityv1alpha1.AddToScheme, localv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
 	strict := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Strict: true})
-	objects, err := Objects(Project, CloudProfile, Credentials, Shoot, ShootWorkerless)
+	objects, err := Objects(Project, CloudProfile, Credentials, Shoot, ShootWorkerless, ManagedSeed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(objects) != 7 {
+	if len(objects) != 8 {
 		t.Errorf("there are %d objects", len(objects))
 	}
 	for _, object := range objects {

@@ -24,7 +24,6 @@ import (
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	"gardener.cloud/gardener/charts"
 	"gardener.cloud/gardener/imagevector"
-	"gardener.cloud/gardener/internal/chart"
 	"gardener.cloud/gardener/internal/component/gardeneradmissioncontroller"
 	"gardener.cloud/gardener/internal/component/gardenerapiserver"
 	"gardener.cloud/gardener/internal/component/gardenercontrollermanager"
@@ -33,6 +32,7 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/shoot/access"
 	"gardener.cloud/gardener/landscape/host"
+	"gardener.cloud/gardener/pkg/helm"
 )
 
 const (
@@ -318,7 +318,7 @@ func (u *upRun) operatorObjects(cluster Cluster) ([]client.Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read version of cluster %q: %w", cluster.Name, err)
 	}
-	rendered, err := chart.Render(archive, chart.Release{
+	rendered, err := helm.Render(archive, helm.Release{
 		Name: operatorName, Namespace: constants.GardenNamespace, Kubernetes: *version,
 		Values: map[string]any{
 			"image":                map[string]any{"ref": u.image},

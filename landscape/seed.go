@@ -3,6 +3,7 @@ package landscape
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
@@ -255,9 +257,24 @@ func (u *upRun) samples() ([]client.Object, error) {
 			all = append(all, profile)
 			continue
 		}
+		if object.GetKind() == "Secret" && len(seedClusters(u.state.Clusters)) > 1 {
+			kubeconfig, err := os.ReadFile(u.KubeconfigFile(RuntimeCluster))
+			if err != nil {
+				return nil, err
+			}
+			if err := setInfrastructure(object, kubeconfig); err != nil {
+				return nil, err
+			}
+		}
 		all = append(all, object)
 	}
 	return all, nil
+}
+
+// setInfrastructure sets the cluster whose pods are the machines of shoots with the credentials. With several seeds it is always the same one, so that a
+// control plane can move to another seed without its machines.
+func setInfrastructure(credentials *unstructured.Unstructured, kubeconfig []byte) error {
+	return unstructured.SetNestedField(credentials.Object, base64.StdEncoding.EncodeToString(kubeconfig), "data", "kubeconfig")
 }
 
 // kubernetesVersions are those that shoots may have, the newest first.

@@ -15,8 +15,8 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/charts"
-	"gardener.cloud/gardener/internal/chart"
 	operatorvalidation "gardener.cloud/gardener/internal/validation/operator"
+	"gardener.cloud/gardener/pkg/helm"
 )
 
 func TestKubernetesVersions(t *testing.T) {
@@ -202,7 +202,7 @@ func TestProviderExtension(t *testing.T) {
 				t.Fatal(err)
 			}
 			values["gardener"] = tc.own
-			objects, err := chart.Render(archive, chart.Release{Name: e.Name, Namespace: "extension", Kubernetes: kubernetesversion.Info{GitVersion: "v1.36.3", Major: "1", Minor: "36"}, Values: values})
+			objects, err := helm.Render(archive, helm.Release{Name: e.Name, Namespace: "extension", Kubernetes: kubernetesversion.Info{GitVersion: "v1.36.3", Major: "1", Minor: "36"}, Values: values})
 			if err != nil {
 				t.Fatal(err)
 			}

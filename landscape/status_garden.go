@@ -18,6 +18,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 	"gardener.cloud/gardener/internal/component/gateway"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/landscape/host"
@@ -154,11 +155,11 @@ func gardenProblem(gardens []operatorv1alpha1.Garden) error {
 // addUsage adds memory and CPU time in one seed to shoots.
 func (s *GardenStatus) addUsage(usage map[string][]ComponentUsage, shoots []corev1beta1.Shoot) {
 	for i := range s.Shoots {
-		for _, used := range usage[shoots[i].Status.TechnicalID] {
+		controlPlane := shoots[i].Status.TechnicalID
+		s.Shoots[i].ControlPlane = append(s.Shoots[i].ControlPlane, usage[controlPlane]...)
+		for _, used := range usage[localv1alpha1.InfrastructureNamespace(controlPlane)] {
 			if used.Component == MachineComponent {
 				s.Shoots[i].Nodes = used
-			} else {
-				s.Shoots[i].ControlPlane = append(s.Shoots[i].ControlPlane, used)
 			}
 		}
 	}

@@ -17,8 +17,10 @@ import (
 	"gardener.cloud/gardener/internal/apiserver"
 	"gardener.cloud/gardener/internal/backuprestore"
 	"gardener.cloud/gardener/internal/controllermanager"
+	"gardener.cloud/gardener/internal/dependencywatchdog"
 	"gardener.cloud/gardener/internal/discoveryserver"
 	"gardener.cloud/gardener/internal/etcddruid"
+	"gardener.cloud/gardener/internal/extensioninit"
 	"gardener.cloud/gardener/internal/gardenlet"
 	"gardener.cloud/gardener/internal/gardenlet/upgrade/guard"
 	"gardener.cloud/gardener/internal/gateway"
@@ -39,11 +41,13 @@ var commands = map[string]func() *cobra.Command{
 	apiserver.Name:              apiserver.NewCommand,
 	backuprestore.Name:          backuprestore.NewCommand,
 	controllermanager.Name:      controllermanager.Component().Command,
+	dependencywatchdog.Name:     dependencywatchdog.NewCommand,
 	discoveryserver.Name:        discoveryserver.NewCommand,
 	gardenlet.Name:              gardenlet.Component().Command,
 	guard.Name:                  guard.NewCommand,
 	gateway.Name:                gateway.NewCommand,
 	etcddruid.Name:              etcddruid.Component().Command,
+	extensioninit.Name:          extensioninit.NewCommand,
 	local.Name:                  local.Component().Command,
 	machinecontroller.Name:      machinecontroller.NewCommand,
 	machinecontroller.LocalName: machinecontroller.NewLocalCommand,

@@ -150,6 +150,8 @@ func seedRules() []rule {
 				return binding == full || binding == strings.Replace(full, graph.BootstrapServiceAccountName(""), "", 1)
 			}},
 		}},
+		// Without it, RBAC does not let the gardenlet create the binding. For whom it is, package restriction checks.
+		{group: rbacGroup, resource: "clusterroles", only: gardenlet, exceptions: []exception{{verbs: verbs{"bind"}, name: named(graph.SeedBootstrapper)}}},
 		{group: rbacGroup, resource: "clusterrolebindings", kind: graph.ClusterRoleBinding, only: extension, related: verbs{verbGet}},
 		{resource: "configmaps", kind: graph.ConfigMap, always: justAdd, related: all(read, change, remove), exceptions: []exception{
 			{verbs: verbs{verbGet}, namespace: constants.GardenerSystemPublicNamespace, name: named(constants.ConfigMapNameGardenerInfo)},
@@ -192,6 +194,10 @@ func seedRules() []rule {
 		{resource: "serviceaccounts", kind: graph.ServiceAccount, only: gardenlet, always: justAdd, related: all(verbs{verbGet}, change), exceptions: []exception{
 			{verbs: remove, namespace: constants.GardenNamespace, name: named(template(graph.BootstrapServiceAccountName("<seed>")))},
 			{namespace: seedNamespace, subresources: true},
+			// The gardenlet of the parent requests the token of a ManagedSeed that is bootstrapped with a ServiceAccount.
+			{verbs: justAdd, namespace: constants.GardenNamespace, name: prefixed(template(graph.BootstrapServiceAccountName(""))), subresources: true, instead: &rule{
+				resource: "serviceaccounts", kind: graph.ServiceAccount, related: justAdd, subresources: []string{"token"},
+			}},
 		}},
 		{resource: "serviceaccounts", kind: graph.ServiceAccount, only: extension, related: verbs{verbGet}},
 		{group: coreGroup, resource: "shoots", kind: graph.Shoot, related: all(read, change), subresources: finalizer, labels: byLabel, exceptions: []exception{

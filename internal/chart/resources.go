@@ -1,3 +1,4 @@
+// Package chart pulls Helm charts, and prepares their values and their pods.
 package chart
 
 import (
@@ -12,6 +13,7 @@ import (
 
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/pkg/helm"
 )
 
 // ErrInvalid is for errors that only a change of a chart, of its values or of what they refer to can fix.
@@ -83,7 +85,7 @@ func (d *Resources) Withheld(err error) error {
 		return err
 	}
 	at := "chart"
-	var of *Error
+	var of *helm.Error
 	if errors.As(err, &of) {
 		at = of.At
 	}

@@ -32,6 +32,8 @@ import (
 	"gardener.cloud/gardener/internal/controllermanager/credentialsbinding"
 	"gardener.cloud/gardener/internal/controllermanager/event"
 	"gardener.cloud/gardener/internal/controllermanager/exposureclass"
+	"gardener.cloud/gardener/internal/controllermanager/managedseed"
+	"gardener.cloud/gardener/internal/controllermanager/managedseedset"
 	"gardener.cloud/gardener/internal/controllermanager/namespacedcloudprofile"
 	"gardener.cloud/gardener/internal/controllermanager/project"
 	"gardener.cloud/gardener/internal/controllermanager/project/activity"
@@ -186,6 +188,13 @@ func AddControllers(ctx context.Context, mgr manager.Manager, c *controllermanag
 		}},
 		{"resourceQuotas of projects", func() error {
 			return resourcequota.Add(mgr, resourcequota.Values{ConcurrentSyncs: *c.Project.ConcurrentSyncs})
+		}},
+		{"labels of managed seeds", func() error { return managedseed.Add(mgr, managedseed.Values{ConcurrentSyncs: fixed}) }},
+		{"managedSeedSet", func() error {
+			return managedseedset.Add(mgr, managedseedset.Values{
+				ConcurrentSyncs: *c.ManagedSeedSet.ConcurrentSyncs, MaxShootRetries: *c.ManagedSeedSet.MaxShootRetries,
+				SyncPeriod: c.ManagedSeedSet.SyncPeriod.Duration, Clock: clk,
+			})
 		}},
 		{"shootConditions", func() error {
 			return conditions.Add(mgr, conditions.Values{ConcurrentSyncs: *c.ShootConditions.ConcurrentSyncs})

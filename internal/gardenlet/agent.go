@@ -147,13 +147,17 @@ func gardenCache(seedName string) cache.Options {
 			&corev1beta1.Seed{}:                   only("metadata.name"),
 			&corev1beta1.ControllerInstallation{}: only("spec.seedRef.name"),
 			&corev1beta1.BackupBucket{}:           only("spec.seedName"),
-			&corev1beta1.BackupEntry{}:            only("spec.seedName"),
 			&operationsv1alpha1.Bastion{}:         only("spec.seedName"),
 			&seedmanagementv1alpha1.Gardenlet{}: {
 				Namespaces: map[string]cache.Config{constants.GardenNamespace: {}}, Field: fields.OneTermEqualSelector("metadata.name", seedName),
 			},
-			// Those that are to run on the seed, and those whose control plane is still there.
-			&corev1beta1.Shoot{}: {Label: labels.SelectorFromSet(labels.Set{constants.PrefixSeedName + seedName: "true"})},
+			&seedmanagementv1alpha1.ManagedSeed{}: {
+				Namespaces: map[string]cache.Config{constants.GardenNamespace: {}},
+				Label:      labels.SelectorFromSet(labels.Set{constants.PrefixSeedName + seedName: "true"}),
+			},
+			// Those that are to be on the seed, and those that are still there.
+			&corev1beta1.Shoot{}:       {Label: labels.SelectorFromSet(labels.Set{constants.PrefixSeedName + seedName: "true"})},
+			&corev1beta1.BackupEntry{}: {Label: labels.SelectorFromSet(labels.Set{constants.PrefixSeedName + seedName: "true"})},
 		},
 	}
 }

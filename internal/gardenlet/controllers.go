@@ -20,6 +20,7 @@ import (
 	installationcare "gardener.cloud/gardener/internal/gardenlet/controllerinstallation/care"
 	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/installation"
 	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/required"
+	"gardener.cloud/gardener/internal/gardenlet/managedseed"
 	seedcare "gardener.cloud/gardener/internal/gardenlet/seed/care"
 	"gardener.cloud/gardener/internal/gardenlet/seed/lease"
 	"gardener.cloud/gardener/internal/gardenlet/seed/system"
@@ -39,7 +40,7 @@ import (
 func (a *agent) addControllers(garden *gardenCluster) error {
 	return errors.Join(
 		a.addSeedControllers(garden), a.addExtensionControllers(garden), a.addBackupControllers(garden), a.addShootControllers(garden),
-		a.addTokenControllers(garden), a.addUpgradeController(garden),
+		a.addTokenControllers(garden), a.addUpgradeController(garden), a.addManagedSeedController(garden),
 	)
 }
 
@@ -51,6 +52,14 @@ func (a *agent) addUpgradeController(garden *gardenCluster) error {
 		HostsGarden:      func(ctx context.Context) (bool, error) { return system.HostsGarden(ctx, a.seedAPI) },
 		Pod:              a.gardener.Name, ReachesGarden: a.health.Renewed,
 		SyncPeriod: a.config.Controllers.Gardenlet.SyncPeriod.Duration, Clock: a.clock,
+	})
+}
+
+// addManagedSeedController adds the controller of seeds that are shoots of this seed.
+func (a *agent) addManagedSeedController(garden *gardenCluster) error {
+	return managedseed.Add(a.Manager, managedseed.Values{
+		SeedName: a.config.SeedConfig.Name, Garden: garden, GardenAPI: garden.api, SeedAPI: a.seedAPI, Connect: a.connectShoot,
+		Parent: a.config, Config: *a.config.Controllers.ManagedSeed, Clock: a.clock,
 	})
 }
 
@@ -120,11 +129,15 @@ func (a *agent) addBackupControllers(garden *gardenCluster) error {
 // addShootControllers adds the controllers of Shoots, and of Bastions, which are in their control planes.
 func (a *agent) addShootControllers(garden *gardenCluster) error {
 	c := a.config.Controllers
+	states := shootstate.Values{
+		SeedName: a.config.SeedConfig.Name, Garden: garden, GardenAPI: garden.api, SeedAPI: a.seedAPI, Config: *c.ShootState, Clock: a.clock,
+	}
 	return errors.Join(
 		lifecycle.Add(a.Manager, lifecycle.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenAPI: garden.api, SeedAPI: a.seedAPI,
 			Connect: a.connectShoot, Discover: discoverShoot,
-			Gardener: a.gardener, Images: a.vector, Config: *c.Shoot, ETCD: a.config.ETCDConfig, Metrics: a.shoots, FlowMetrics: a.flows, Clock: a.clock,
+			SavesStates: func(ctx context.Context) (bool, error) { return shootstate.Saves(ctx, states) },
+			Gardener:    a.gardener, Images: a.vector, Config: *c.Shoot, ETCD: a.config.ETCDConfig, Metrics: a.shoots, FlowMetrics: a.flows, Clock: a.clock,
 		}),
 		shootcare.Add(a.Manager, shootcare.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, SeedAPI: a.seedAPI,
@@ -137,9 +150,7 @@ func (a *agent) addShootControllers(garden *gardenCluster) error {
 		shootstatus.Add(a.Manager, shootstatus.Values{
 			SeedName: a.config.SeedConfig.Name, GardenAPI: garden.api, SeedAPI: a.seedAPI, Config: *c.ShootStatus,
 		}),
-		shootstate.Add(a.Manager, shootstate.Values{
-			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenAPI: garden.api, SeedAPI: a.seedAPI, Config: *c.ShootState, Clock: a.clock,
-		}),
+		shootstate.Add(a.Manager, states),
 	)
 }
 

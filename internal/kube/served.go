@@ -39,7 +39,7 @@ func WhenServed(mgr manager.Manager, definition string, src source.Source) (sour
 	return Background(mgr, func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		var kind schema.GroupKind
 		err := Await(ctx, api, &apiextensionsv1.CustomResourceDefinitionList{}, func(found []*apiextensionsv1.CustomResourceDefinition) error {
-			if len(found) == 0 || definitionHealthy(found[0]) != nil {
+			if len(found) == 0 || Healthy(found[0]) != nil {
 				return errNotServed
 			}
 			kind = schema.GroupKind{Group: found[0].Spec.Group, Kind: found[0].Spec.Names.Kind}

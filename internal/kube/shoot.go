@@ -75,7 +75,7 @@ func ShootOperation(shoot *corev1beta1.Shoot) string {
 		}
 		text += ": " + failure.Description
 	}
-	return oneLine(text)
+	return strings.Join(strings.Fields(text), " ")
 }
 
 // DeleteShoot confirms the deletion of a shoot, and deletes it. A missing shoot is not an error.

@@ -150,7 +150,7 @@ type scenario struct {
 }
 
 func TestMachineControllerManager(t *testing.T) {
-	e := env.Start(t)
+	e := env.Start(t, env.KubeAPIServerFlags("--allow-privileged=true")) // local machines are such pods
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
@@ -173,6 +173,7 @@ func TestMachineControllerManager(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *scenario){
 		"life": testLife, "unhealthy": testUnhealthy, "lost": testLost, "rolling": testRolling, "priority": testPriority, "budget": testBudget,
 		"restart": testRestart, "apart": testApart, "failure": testFailure, "in-place": testInPlace, "manual": testManual, "orphans": testOrphans,
+		"local": testLocal, "local-elsewhere": testLocalElsewhere,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scenario{site: site, infrastructure: &infrastructure{machines: map[string]driver.Request{}}, namespace: "shoot-" + name}
@@ -251,11 +252,11 @@ func (s *scenario) startProvider(t *testing.T, changes ...func(*ProviderOptions)
 	for _, change := range changes {
 		change(o)
 	}
-	return launch(t, provider{name: "machine-controller-manager-provider-fake", driver: "fake", new: func(*process.Process) driver.Driver {
+	return launch(t, provider{name: "machine-controller-manager-provider-fake", driver: "fake", new: func(*process.Process, *ProviderOptions) (driver.Driver, error) {
 		if s.changes != nil {
-			return notifying{s.infrastructure, s.changes}
+			return notifying{s.infrastructure, s.changes}, nil
 		}
-		return s.infrastructure
+		return s.infrastructure, nil
 	}}.component(), o)
 }
 

@@ -3,6 +3,8 @@ package machinecontroller
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -12,9 +14,12 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/machinecontroller/driver"
 	"gardener.cloud/gardener/internal/machinecontroller/driver/local"
 	"gardener.cloud/gardener/internal/machinecontroller/machine"
@@ -30,33 +35,47 @@ const LocalName = Name + "-provider-local"
 type provider struct {
 	// name is the name of the command and of the container, driver the one in metrics.
 	name, driver string
-	// options changes those of the manager, for objects that the driver reads.
-	options func(*manager.Options)
 	// new returns the driver.
-	new func(*process.Process) driver.Driver
+	new func(*process.Process, *ProviderOptions) (driver.Driver, error)
 }
 
-// localProvider has machines that are pods in the control cluster.
-func localProvider() provider {
-	return provider{
-		name: LocalName, driver: "local",
-		options: func(o *manager.Options) {
-			// The namespace has many pods of other components.
-			o.Cache.ByObject = map[client.Object]cache.ByObject{
-				&corev1.Pod{}: {Label: labels.SelectorFromSet(labels.Set{local.LabelApp: local.LabelAppValue})},
+// localProvider has machines that are pods in the control cluster, or in the one of a kubeconfig.
+func localProvider(kubeconfig string) provider {
+	return provider{name: LocalName, driver: "local", new: func(p *process.Process, o *ProviderOptions) (driver.Driver, error) {
+		config := p.GetConfig()
+		if kubeconfig != "" {
+			content, err := os.ReadFile(kubeconfig)
+			if err != nil {
+				return nil, fmt.Errorf("cluster with the machines: %w", err)
 			}
-		},
-		new: func(p *process.Process) driver.Driver { return local.New(p.GetClient(), p.GetCache()) },
-	}
+			if config, err = kube.ConfigOfUser(content); err != nil {
+				return nil, fmt.Errorf("cluster with the machines: %w", err)
+			}
+			process.SetConnection(o.connection(kubeconfig))(config)
+		}
+		infrastructure, err := p.AddCluster("infrastructure", config, func(options *cluster.Options) {
+			options.Scheme = p.GetScheme()
+			options.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.Pod{}: {
+				Namespaces: map[string]cache.Config{localv1alpha1.InfrastructureNamespace(o.Namespace): {}},
+				Label:      labels.SelectorFromSet(labels.Set{local.LabelApp: local.LabelAppValue}),
+			}}
+			options.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Pod{}, &corev1.Secret{}}}
+		})
+		if err != nil {
+			return nil, err
+		}
+		return local.New(p.GetClient(), infrastructure.GetClient(), infrastructure.GetCache(), o.Namespace), nil
+	}}
 }
 
 // NewLocalCommand returns the command of the process for local machines.
 func NewLocalCommand() *cobra.Command {
-	o := NewProviderOptions()
+	o, kubeconfig := NewProviderOptions(), ""
 	cmd := newCommand(LocalName, "Create and delete the machines of a cluster, which are pods", &o.Common, o.Validate, func(ctx context.Context, log logr.Logger) error {
-		return localProvider().component().Run(ctx, o, log)
+		return localProvider(kubeconfig).component().Run(ctx, o, log)
 	})
 	o.AddFlags(cmd.Flags())
+	cmd.Flags().StringVar(&kubeconfig, "infrastructure-kubeconfig", kubeconfig, "kubeconfig of the cluster whose pods are the machines; empty for the one with the Machines")
 	return cmd
 }
 
@@ -67,9 +86,6 @@ func (v provider) component() process.Component[ProviderOptions] {
 		Options: func(o *ProviderOptions, options *manager.Options) {
 			options.Cache.DefaultNamespaces = map[string]cache.Config{o.Namespace: {}}
 			options.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Pod{}, &corev1.Secret{}}}
-			if v.options != nil {
-				v.options(options)
-			}
 		},
 		Wire: func(_ context.Context, p *process.Process, o *ProviderOptions) error { return v.wire(p, o) },
 	}
@@ -88,7 +104,11 @@ func (v provider) wire(p *process.Process, o *ProviderOptions) error {
 	if err != nil {
 		return err
 	}
-	d, err := newCounted(v.new(p), v.driver, p.Metrics)
+	uncounted, err := v.new(p, o)
+	if err != nil {
+		return err
+	}
+	d, err := newCounted(uncounted, v.driver, p.Metrics)
 	if err != nil {
 		return err
 	}

@@ -96,9 +96,6 @@ func seedBackupBucket(ctx context.Context, v *Values, of requester.Seed, r *Requ
 	return nil
 }
 
-// sourcePrefix begins the names of the BackupEntries that a control plane is restored from on another seed.
-const sourcePrefix = "source"
-
 func seedBackupEntry(ctx context.Context, v *Values, of requester.Seed, r *Request, entry *corev1beta1.BackupEntry) error {
 	if r.Operation == admissionv1.Update {
 		// A BackupEntry leads to the credentials of its BackupBucket. One that moves to this seed stays in the BackupBucket of the other.
@@ -110,7 +107,7 @@ func seedBackupEntry(ctx context.Context, v *Values, of requester.Seed, r *Reque
 	if err := ownSeed(of, entry, entry.Spec.SeedName); err != nil {
 		return err
 	}
-	if strings.HasPrefix(r.Name, sourcePrefix) {
+	if strings.HasPrefix(r.Name, constants.BackupSourcePrefix+"-") {
 		return v.sourceEntry(ctx, entry)
 	}
 	return v.seedBucket(ctx, of, entry.Spec.BucketName, http.StatusInternalServerError)
@@ -138,7 +135,7 @@ func (v *Values) sourceEntry(ctx context.Context, source *corev1beta1.BackupEntr
 	if last := shoot.Status.LastOperation; last == nil || last.Type != corev1beta1.LastOperationTypeRestore || last.State != corev1beta1.LastOperationStateProcessing {
 		return forbid("BackupEntry %s: Shoot %s is not being restored", shown(client.ObjectKeyFromObject(source)), key)
 	}
-	entry, key := &corev1beta1.BackupEntry{}, client.ObjectKey{Namespace: source.Namespace, Name: strings.TrimPrefix(source.Name, sourcePrefix+"-")}
+	entry, key := &corev1beta1.BackupEntry{}, client.ObjectKey{Namespace: source.Namespace, Name: strings.TrimPrefix(source.Name, constants.BackupSourcePrefix+"-")}
 	if err := v.read(ctx, key, entry, http.StatusForbidden); err != nil {
 		return err
 	}
@@ -179,6 +176,10 @@ func seedClusterRoleBinding(ctx context.Context, v *Values, of requester.Seed, r
 		return forbid("ClusterRoleBinding %q is not for the gardenlet of a ManagedSeed", r.Name)
 	case binding.RoleRef.APIGroup != rbacv1.GroupName || binding.RoleRef.Kind != "ClusterRole" || binding.RoleRef.Name != graph.SeedBootstrapper:
 		return forbid("ClusterRoleBinding %q must be for ClusterRole %q", r.Name, graph.SeedBootstrapper)
+	case !slices.Equal(binding.Subjects, []rbacv1.Subject{{
+		Kind: rbacv1.ServiceAccountKind, Namespace: managedSeed.Namespace, Name: graph.BootstrapServiceAccountName(managedSeed.Name),
+	}}):
+		return forbid("ClusterRoleBinding %q must be for ServiceAccount %s/%s alone", r.Name, managedSeed.Namespace, graph.BootstrapServiceAccountName(managedSeed.Name))
 	}
 	return v.mayBootstrap(ctx, of, client.ObjectKey{Namespace: managedSeed.Namespace, Name: managedSeed.Name})
 }

@@ -145,17 +145,23 @@ func TestSeed(t *testing.T) {
 	run(t, decide, certificateRequests, map[string]test{"of an extension": {object: certificate(t, group, foo), want: 403}}, seedExtensionUser)
 
 	binding := func(name, role string) *rbacv1.ClusterRoleBinding {
-		return &rbacv1.ClusterRoleBinding{ObjectMeta: meta("", name), RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: role}}
+		return &rbacv1.ClusterRoleBinding{ObjectMeta: meta("", name), RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: role},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "garden", Name: "gardenlet-bootstrap-m"}}}
 	}
 	const bootstrapper = "gardener.cloud:system:seed-bootstrapper"
 	of := binding(bootstrapper+":garden:gardenlet-bootstrap-m", bootstrapper)
 	kind := of.DeepCopy()
 	kind.RoleRef.Kind = "Role"
+	other, more := of.DeepCopy(), of.DeepCopy()
+	other.Subjects[0].Name = "mine"
+	more.Subjects = append(more.Subjects, rbacv1.Subject{Kind: "Group", APIGroup: "rbac.authorization.k8s.io", Name: "system:authenticated"})
 	run(t, decide, clusterRoleBindings, map[string]test{
 		"of another name":           {object: binding("admins", bootstrapper), want: 403},
 		"of no ManagedSeed":         {object: binding(bootstrapper+":garden:x", bootstrapper), want: 403},
 		"for another role":          {object: binding(of.Name, "cluster-admin"), want: 403, names: bootstrapper},
 		"for another kind of role":  {object: kind, want: 403},
+		"for another account":       {object: other, want: 403, names: "gardenlet-bootstrap-m"},
+		"for more than its account": {object: more, want: 403, names: "gardenlet-bootstrap-m"},
 		"no ClusterRoleBinding":     {object: seed(of.Name), want: 400},
 		"updated":                   {operation: update, object: of, want: 400},
 		"deleted":                   {operation: remove, old: of, want: 400},

@@ -14,7 +14,7 @@ import (
 
 // ExtensionValues are what resources of extensions are written with. They are reconciled even if nothing has changed.
 func (r *Run) ExtensionValues() extensionobject.Values {
-	return extensionobject.Values{Client: r.SeedAPI, Clock: r.Clock, Always: true}
+	return extensionobject.Values{Client: r.SeedAPI, Clock: r.Clock, Always: true, Restore: r.Restore}
 }
 
 // Extend writes a resource of an extension as mutate makes it, and waits until its extension has reconciled it if the run waits for readiness.

@@ -15,13 +15,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/component/instance"
-	"gardener.cloud/gardener/internal/component/managedresource"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/pkg/managedresource"
 )
 
 const (
@@ -52,10 +54,14 @@ type Run struct {
 	FieldManager string
 	// Autoscalers returns the VerticalPodAutoscalers that go with objects of the control plane. Nil means none.
 	Autoscalers func(objects []client.Object) []client.Object
+	// SystemAutoscalers returns the VerticalPodAutoscalers that go with objects in the cluster itself. Nil means none.
+	SystemAutoscalers func(objects []client.Object) []client.Object
 	// Target is the cluster itself, which the control plane is for.
 	Target *Target
 	// SkipReadiness is whether extensions are not waited for whose results no other task needs.
 	SkipReadiness bool
+	// Restore returns the states of resources of extensions, in a run that restores a control plane from another seed. Nil means that it does not.
+	Restore func(ctx context.Context, kind, name string) (extensionobject.State, error)
 	// Clock tells the time.
 	Clock clock.PassiveClock
 }
@@ -97,8 +103,11 @@ func (r *Run) Delete(ctx context.Context, objects ...client.Object) error {
 	return nil
 }
 
-// ApplyManaged writes a ManagedResource with objects for the cluster.
+// ApplyManaged writes a ManagedResource with objects for the cluster, together with their autoscalers.
 func (r *Run) ApplyManaged(ctx context.Context, name string, objects ...client.Object) error {
+	if r.SystemAutoscalers != nil {
+		objects = slices.Concat(objects, r.SystemAutoscalers(objects))
+	}
 	packed, err := managedresource.Objects(r.SeedAPI.Scheme(), managedresource.Values{
 		Namespace: r.Namespace, Name: name, InjectLabels: map[string]string{constants.ShootNoCleanup: "true"},
 	}, objects...)
@@ -125,6 +134,19 @@ func (r *Run) ManagedApplied(ctx context.Context, name string) error {
 // DeploymentReady waits until all pods of a Deployment are updated and available.
 func (r *Run) DeploymentReady(ctx context.Context, name string) error {
 	return AwaitOne(ctx, r.SeedAPI, r.Namespace, name, &appsv1.DeploymentList{}, kube.DeploymentComplete)
+}
+
+// ProtectedReplicas returns how many pods a Deployment has, which may not exist yet: the desired number, or those that it has while the dependency-watchdog
+// has scaled it down, as the kube-apiserver cannot be reached from the nodes.
+func (r *Run) ProtectedReplicas(ctx context.Context, name string, desired int32) (int32, error) {
+	existing := &appsv1.Deployment{}
+	if err := r.SeedAPI.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, existing); client.IgnoreNotFound(err) != nil {
+		return 0, fmt.Errorf("read Deployment %q: %w", name, err)
+	}
+	if _, ok := existing.Annotations[constants.DependencyWatchdogMeltdownProtectionActive]; ok {
+		return min(desired, ptr.Deref(existing.Spec.Replicas, desired)), nil
+	}
+	return desired, nil
 }
 
 // OldPodsGone waits until the pods have terminated that a Deployment, which is ready, has replaced: they go on for a while.

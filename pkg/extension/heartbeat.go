@@ -1,6 +1,7 @@
 package extension
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -17,8 +18,8 @@ import (
 // HeartbeatLease is the name of the Lease that shows gardenlet that an extension is running. It is in the extension's namespace.
 const HeartbeatLease = "gardener-extension-heartbeat"
 
-// heartbeatInterval is how often the Lease is renewed, and its duration.
-const heartbeatInterval = 30 * time.Second
+// defaultHeartbeat is Heartbeat.Interval if it is not set.
+const defaultHeartbeat = 30 * time.Second
 
 // Heartbeat renews the Lease of an extension while it leads.
 type Heartbeat struct {
@@ -31,6 +32,8 @@ type Heartbeat struct {
 	Reader client.Reader
 	// Clock is the source of renewTime and of the ticks.
 	Clock clock.WithTicker
+	// Interval is how often the Lease is renewed, and its duration. Zero means 30 seconds.
+	Interval time.Duration
 }
 
 // AddHeartbeat adds the heartbeat to a manager, whose cluster is the seed.
@@ -40,7 +43,7 @@ func AddHeartbeat(mgr manager.Manager, name, namespace string) error {
 
 // Start renews the Lease until the context ends.
 func (h *Heartbeat) Start(ctx context.Context) error {
-	ticker := h.Clock.NewTicker(heartbeatInterval)
+	ticker := h.Clock.NewTicker(h.interval())
 	defer ticker.Stop()
 	for {
 		if err := h.renew(ctx); err != nil && ctx.Err() == nil {
@@ -54,8 +57,10 @@ func (h *Heartbeat) Start(ctx context.Context) error {
 	}
 }
 
+func (h *Heartbeat) interval() time.Duration { return cmp.Or(h.Interval, defaultHeartbeat) }
+
 func (h *Heartbeat) renew(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, heartbeatInterval/2)
+	ctx, cancel := context.WithTimeout(ctx, h.interval()/2)
 	defer cancel()
 	lease := &coordinationv1.Lease{}
 	err := h.Reader.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: HeartbeatLease}, lease)
@@ -64,7 +69,7 @@ func (h *Heartbeat) renew(ctx context.Context) error {
 		return fmt.Errorf("read Lease %q: %w", HeartbeatLease, err)
 	}
 	before := lease.DeepCopy()
-	seconds, now := int32(heartbeatInterval.Seconds()), metav1.NewMicroTime(h.Clock.Now())
+	seconds, now := int32(h.interval().Seconds()), metav1.NewMicroTime(h.Clock.Now())
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &h.Name, &seconds, &now
 	if missing {
 		lease.Namespace, lease.Name = h.Namespace, HeartbeatLease

@@ -332,6 +332,30 @@ func TestManyTasks(t *testing.T) {
 }
 
 // A run may be stopped by an error: what runs is interrupted, and is not reported as failed.
+// TestRunStopsOnAnyError tests that tasks which are interrupted do not count as failed although any error stops the flow.
+func TestRunStopsOnAnyError(t *testing.T) {
+	for name, interruption := range map[string]func(context.Context) error{
+		"cause": context.Cause,
+		"error": context.Context.Err,
+		"text":  func(ctx context.Context) error { return errors.New("read body: " + ctx.Err().Error()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := mustNew(t,
+				Task{ID: "volumes", Run: func(context.Context) error { return errors.New("no credentials") }},
+				Task{ID: "bucket", Run: func(ctx context.Context) error {
+					<-ctx.Done()
+					return interruption(ctx)
+				}},
+			)
+			_, err := f.Run(t.Context(), Options{StopOn: func(error) bool { return true }})
+			var failed *Error
+			if !errors.As(err, &failed) || len(failed.Tasks) != 1 || failed.Tasks[0].ID != "volumes" || len(failed.Waiting) != 1 {
+				t.Errorf("Run() = %v, want the error of volumes only", err)
+			}
+		})
+	}
+}
+
 func TestRunStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin, quota := time.Now(), errorcode.With(errors.New("no quota"), corev1beta1.ErrorInfraQuotaExceeded)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
@@ -157,13 +158,20 @@ func (r *run) run(ctx context.Context, stop context.CancelCauseFunc) {
 					r.start(ctx, next)
 				}
 			}
-		case r.options.StopOn != nil && r.options.StopOn(o.Err):
-			stop(errStopped)
-		case errors.Is(context.Cause(ctx), errStopped):
+		case errors.Is(context.Cause(ctx), errStopped) && (!r.stopsOn(o.Err) || causedByStop(o.Err)):
 			r.interrupted[o.node] = true
+		case r.stopsOn(o.Err):
+			stop(errStopped)
 		}
 		r.report()
 	}
+}
+
+func (r *run) stopsOn(err error) bool { return r.options.StopOn != nil && r.options.StopOn(err) }
+
+// causedByStop reports whether a task failed because its context was canceled. Some clients keep only the text of that error.
+func causedByStop(err error) bool {
+	return errors.Is(err, errStopped) || errors.Is(err, context.Canceled) || strings.Contains(err.Error(), context.Canceled.Error())
 }
 
 // start starts a task, unless the context has ended.

@@ -8,10 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 )
 
 const (
@@ -116,6 +119,19 @@ func Versions(versions ...string) func(*corev1beta1.CloudProfile) {
 			p.Spec.Kubernetes.Versions = append(p.Spec.Kubernetes.Versions, corev1beta1.ExpirableVersion{Version: version})
 		}
 	}
+}
+
+// Gardenlet returns the Gardenlet of a seed, with a chart and an empty Seed.
+func Gardenlet(name string, changes ...func(*seedmanagementv1alpha1.Gardenlet)) *seedmanagementv1alpha1.Gardenlet {
+	return changed(&seedmanagementv1alpha1.Gardenlet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: name},
+		Spec: seedmanagementv1alpha1.GardenletSpec{
+			Config: &runtime.RawExtension{Raw: []byte(`{"apiVersion":"gardenlet.config.gardener.cloud/v1alpha1","kind":"GardenletConfiguration","seedConfig":{"spec":{}}}`)},
+			Deployment: seedmanagementv1alpha1.GardenletSelfDeployment{Helm: seedmanagementv1alpha1.GardenletHelm{
+				OCIRepository: gardencorev1.OCIRepository{Ref: new("registry.example/gardenlet:v1")},
+			}},
+		},
+	}, changes)
 }
 
 func changed[T any](object *T, changes []func(*T)) *T {

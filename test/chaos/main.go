@@ -4,6 +4,7 @@
 //	go run ./test/chaos up -rounds 20          # while a landscape comes up; -up-flags --without-shoot creates no shoot
 //	go run ./test/chaos shoots -duration 20m   # while shoots are created, changed and deleted on a running landscape
 //	go run ./test/chaos boundaries             # the gardenlet, at each step of the creation and deletion of a shoot
+//	go run ./test/chaos garden                 # gardener-operator, at each step of a rotation, the deletion and creation of the garden
 //	go run ./test/chaos writes -kubeconfig FILE # writes into a cluster that is killed or upgraded meanwhile
 //	go run ./test/chaos nodes                  # everything that happens to a shoot with nodes, while its workload is probed
 package main
@@ -41,6 +42,7 @@ const usage = `Kill processes of a local landscape at random moments while it is
   chaos up          while a landscape comes up, again and again
   chaos shoots      while shoots are created, changed and deleted
   chaos boundaries  the gardenlet, at each step of the creation and deletion of a shoot
+  chaos garden      gardener-operator, at each step of a rotation, the deletion and creation of the garden
   chaos writes      write into a cluster that is killed or upgraded meanwhile
   chaos nodes       everything that happens to a shoot with nodes, while its workload is asked
 
@@ -53,7 +55,7 @@ func run(args []string) error {
 		return nil
 	}
 	scenarios := map[string]func(context.Context, *flag.FlagSet, []string) error{
-		"up": runUp, "shoots": runShoots, "boundaries": runBoundaries, "writes": runWrites, "nodes": runNodes,
+		"up": runUp, "shoots": runShoots, "boundaries": runBoundaries, "garden": runGarden, "writes": runWrites, "nodes": runNodes,
 	}
 	if len(args) == 0 || scenarios[args[0]] == nil {
 		return fmt.Errorf("name a scenario: %s; see --help", strings.Join(slices.Sorted(maps.Keys(scenarios)), ", "))

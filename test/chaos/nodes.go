@@ -610,13 +610,15 @@ func (s *story) hibernate(ctx context.Context) (string, error) {
 	if err := s.healthy(ctx); err != nil {
 		return "", err
 	}
-	if err := kube.Await(ctx, s.seed, &corev1.PodList{}, func(pods []*corev1.Pod) error {
-		if len(pods) > 0 {
-			return fmt.Errorf("%d pods are left, such as %s", len(pods), pods[0].Name)
+	for _, namespace := range []string{s.namespace, s.machines()} {
+		if err := kube.Await(ctx, s.seed, &corev1.PodList{}, func(pods []*corev1.Pod) error {
+			if len(pods) > 0 {
+				return fmt.Errorf("%d pods are left, such as %s", len(pods), pods[0].Name)
+			}
+			return nil
+		}, nil, client.InNamespace(namespace)); err != nil {
+			return "", err
 		}
-		return nil
-	}, nil, client.InNamespace(s.namespace)); err != nil {
-		return "", err
 	}
 	kept, err := s.volumes(ctx)
 	if err != nil {

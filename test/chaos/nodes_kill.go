@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
 )
 
@@ -32,7 +33,7 @@ func (s *story) kills() []step {
 			if err != nil {
 				return "", err
 			}
-			return s.replaced(ctx, node, func() error { return s.deletePod(ctx, s.namespace, node.Name) })
+			return s.replaced(ctx, node, func() error { return s.deletePod(ctx, s.machines(), node.Name) })
 		}},
 		{"kill: init of the machine of vpn-shoot", func(ctx context.Context) (string, error) {
 			node, err := s.victim(ctx, true)
@@ -63,7 +64,7 @@ func (s *story) kills() []step {
 				return "", err
 			}
 			return s.replaced(ctx, node, func() error {
-				return errors.Join(s.deletePod(ctx, s.namespace, manager.Name), s.deletePod(ctx, s.namespace, node.Name))
+				return errors.Join(s.deletePod(ctx, s.namespace, manager.Name), s.deletePod(ctx, s.machines(), node.Name))
 			})
 		}},
 		{"kill: kube-apiserver", func(ctx context.Context) (string, error) {
@@ -107,6 +108,9 @@ func podOf(ctx context.Context, c client.Reader, namespace, prefix string) (*cor
 	}
 	return nil, fmt.Errorf("no pod %s... in namespace %s", prefix, namespace)
 }
+
+// machines is the namespace of the pods that are machines.
+func (s *story) machines() string { return localv1alpha1.InfrastructureNamespace(s.namespace) }
 
 func (s *story) deletePod(ctx context.Context, namespace, name string) error {
 	return s.seed.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, client.GracePeriodSeconds(0))
@@ -292,7 +296,7 @@ func (s *story) killIn(ctx context.Context, machine, name string, match func(dir
 // processes are the matching processes of a machine.
 func (s *story) processes(ctx context.Context, machine string, match func(dir string) bool) ([]int, error) {
 	pod := &corev1.Pod{}
-	if err := s.seed.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: machine}, pod); err != nil {
+	if err := s.seed.Get(ctx, client.ObjectKey{Namespace: s.machines(), Name: machine}, pod); err != nil {
 		return nil, err
 	}
 	var found []int

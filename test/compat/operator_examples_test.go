@@ -20,10 +20,10 @@ import (
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/charts"
-	"gardener.cloud/gardener/internal/chart"
 	"gardener.cloud/gardener/internal/component/crds"
 	operatorvalidation "gardener.cloud/gardener/internal/validation/operator"
 	seedmanagementvalidation "gardener.cloud/gardener/internal/validation/seedmanagement"
+	"gardener.cloud/gardener/pkg/helm"
 )
 
 // TestOperatorExamples decodes and validates example/operator, as API server and webhooks do, and renders the charts with its values.
@@ -113,7 +113,7 @@ func render(t *testing.T, file, name string, raw []byte, key string, value any) 
 	}
 	values := decoded(t, raw)
 	values[key] = value
-	if _, err := chart.Render(archive, chart.Release{
+	if _, err := helm.Render(archive, helm.Release{
 		Name: name, Namespace: "garden", Kubernetes: version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.3"}, Values: values,
 	}); err != nil {
 		t.Errorf("%s: %v", file, err)

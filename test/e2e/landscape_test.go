@@ -226,7 +226,7 @@ func TestLandscape(t *testing.T) {
 			return fmt.Errorf("the shoot has no machine yet")
 		}
 		return kube.PodReady(pods[0])
-	}, client.InNamespace("shoot--local--local"), client.MatchingLabels{"app": "machine"})
+	}, client.InNamespace("infra-shoot--local--local"), client.MatchingLabels{"app": "machine"})
 	l.timed(t, "every right is used or has a reason, and nothing is refused", func(t *testing.T) { testRights(t, l, product.SampleShoot) })
 	l.keepArtifacts(t) // for failures until now, as they are removed with the landscape
 	start = time.Now()

@@ -38,6 +38,11 @@ func (s *Shoot) ClusterAutoscalerWanted() bool {
 	return slices.ContainsFunc(s.Spec.Provider.Workers, func(w Worker) bool { return w.Maximum > w.Minimum })
 }
 
+// VerticalPodAutoscalerWanted reports whether the requests of pods in a shoot are scaled by a Vertical Pod Autoscaler of Gardener.
+func (s *Shoot) VerticalPodAutoscalerWanted() bool {
+	return !s.Workerless() && s.Spec.Kubernetes.VerticalPodAutoscaler != nil && s.Spec.Kubernetes.VerticalPodAutoscaler.Enabled
+}
+
 // SelfHosted reports whether the control plane of a shoot runs on machines of one of its own worker pools, instead of on a seed.
 func (s *Shoot) SelfHosted() bool { return s.Spec.SelfHosted() }
 

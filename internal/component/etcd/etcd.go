@@ -14,6 +14,7 @@ import (
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/pkg/secrets"
@@ -214,6 +215,12 @@ func (v Values) etcd() *druidv1alpha1.Etcd {
 				AutoCompactionMode: new(druidv1alpha1.CompactionModePeriodic), AutoCompactionRetention: new("30m"),
 			},
 		},
+	}
+	if main && v.Of == instance.Shoot { // the gardenlet requests snapshots
+		etcd.Spec.Etcd.ClientService.Annotations = workload.Merge(etcd.Spec.Etcd.ClientService.Annotations, map[string]string{
+			resourcesv1alpha1.NetworkingNamespaceSelectors:             `[{"matchLabels":{"` + corev1.LabelMetadataName + `":"` + constants.GardenNamespace + `"}}]`,
+			resourcesv1alpha1.NetworkingPodLabelSelectorNamespaceAlias: workload.AllShoots,
+		})
 	}
 	v.volumes(&etcd.Spec)
 	if v.DefragmentationSchedule != "" {

@@ -41,28 +41,38 @@ type Values struct {
 	// Always requests reconciliation even if nothing has changed and the resource is ready. Otherwise only what is new, changed or not ready
 	// is reconciled.
 	Always bool
+	// Restore returns the state of a resource that is restored: one that was not reconciled on this seed yet. Nil means that none is.
+	Restore func(ctx context.Context, kind, name string) (State, error)
 }
 
-// Apply creates or updates a resource, and requests its reconciliation. The given object needs a name and a namespace; mutate gets it as it is in the
-// seed and sets what is desired. Afterwards it is the object in the seed.
+// Apply creates or updates a resource, and requests its reconciliation, or its restoration. The given object needs a name and a namespace; mutate gets
+// it as it is in the seed and sets what is desired. Afterwards it is the object in the seed.
 func Apply[T extensionsv1alpha1.Object](ctx context.Context, v Values, obj T, mutate func(T)) error {
+	restores := false
 	_, err := controllerutil.CreateOrPatch(ctx, v.Client, obj, func() error {
 		before := obj.DeepCopyObject().(T) //nolint:forcetypeassert // a copy has its original's type
 		mutate(obj)
-		if !v.Always && obj.GetUID() != "" && apiequality.Semantic.DeepEqual(before, obj) && Judge(obj).Ready {
+		operation := constants.GardenerOperationReconcile
+		if restores = v.Restore != nil && !Restored(obj); restores {
+			operation = constants.GardenerOperationWaitForState
+		}
+		if !v.Always && !restores && obj.GetUID() != "" && apiequality.Semantic.DeepEqual(before, obj) && Judge(obj).Ready {
 			return nil
 		}
 		annotations := obj.GetAnnotations()
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[constants.GardenerOperation] = constants.GardenerOperationReconcile
+		annotations[constants.GardenerOperation] = operation
 		annotations[constants.GardenerTimestamp] = v.Clock.Now().UTC().Format(time.RFC3339Nano)
 		obj.SetAnnotations(annotations)
 		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("write %s: %w", describe(v.Client, obj), err)
+	}
+	if restores {
+		return restore(ctx, v, obj)
 	}
 	return nil
 }
@@ -151,10 +161,7 @@ func Delete(ctx context.Context, v Values, obj extensionsv1alpha1.Object) error 
 
 // RequestDeletion requests from its extension to try the deletion of a resource again, which has been deleted before.
 func RequestDeletion(ctx context.Context, v Values, obj extensionsv1alpha1.Object) error {
-	return client.IgnoreNotFound(kube.PatchMetadata(ctx, v.Client, obj, func(o *metav1.PartialObjectMetadata) {
-		metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.GardenerOperation, constants.GardenerOperationReconcile)
-		metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.GardenerTimestamp, v.Clock.Now().UTC().Format(time.RFC3339Nano))
-	}))
+	return client.IgnoreNotFound(request(ctx, v, obj, constants.GardenerOperationReconcile))
 }
 
 // AwaitGone waits until a resource is gone. The error has the last error of its extension, with its codes. An error that only the user can fix

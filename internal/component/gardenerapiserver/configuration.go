@@ -20,11 +20,11 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/encryption"
 	"gardener.cloud/gardener/internal/component/gardenerprocess"
-	"gardener.cloud/gardener/internal/component/immutable"
 	"gardener.cloud/gardener/internal/component/shootaccess"
 	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/validation/apiserverconfig"
 	"gardener.cloud/gardener/internal/validation/kubeconfig"
+	"gardener.cloud/gardener/pkg/immutable"
 	"gardener.cloud/gardener/pkg/secrets"
 )
 

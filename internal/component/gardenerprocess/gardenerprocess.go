@@ -20,10 +20,10 @@ import (
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
-	"gardener.cloud/gardener/internal/component/immutable"
 	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/shootaccess"
 	"gardener.cloud/gardener/internal/component/workload"
+	"gardener.cloud/gardener/pkg/immutable"
 	"gardener.cloud/gardener/pkg/references"
 )
 
@@ -92,11 +92,8 @@ func (v *Virtual) HighAvailability(kind string) string {
 	return kind
 }
 
-const (
-	// webhookTargets is the alias of ports that API servers call, and scrapeTargets that of ports with metrics in the namespace of the garden.
-	webhookTargets = "all-webhook-targets"
-	scrapeTargets  = "all-garden-scrape-targets"
-)
+// scrapeTargets is the alias of ports with metrics in the namespace of the garden.
+const scrapeTargets = "all-garden-scrape-targets"
 
 // KubeAPIServerPolicyLabel is the label of pods that may connect to the kube-apiserver of a virtual garden.
 func KubeAPIServerPolicyLabel() string {
@@ -104,7 +101,7 @@ func KubeAPIServerPolicyLabel() string {
 }
 
 // WebhookTargetsPolicyLabel is the label of pods that may connect to the ports of a Service that Reachable names as called.
-func WebhookTargetsPolicyLabel() string { return workload.PolicyTo(webhookTargets) }
+func WebhookTargetsPolicyLabel() string { return workload.PolicyTo(workload.WebhookTargets) }
 
 // Target returns the workload as the cluster knows it that the process works in, for bindings. In a virtual garden its ServiceAccount is in
 // kube-system, where the token requestor creates it.
@@ -123,7 +120,7 @@ func (v Values) Reachable(service *corev1.Service, called, scraped []int32) *cor
 		return service
 	}
 	if len(called) > 0 {
-		service.Annotations = workload.Merge(service.Annotations, workload.FromPods(webhookTargets, called...))
+		service.Annotations = workload.Merge(service.Annotations, workload.FromPods(workload.WebhookTargets, called...))
 	}
 	if len(scraped) > 0 {
 		service.Annotations = workload.Merge(service.Annotations, workload.FromPods(scrapeTargets, scraped...))

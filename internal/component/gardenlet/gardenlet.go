@@ -2,6 +2,8 @@
 package gardenlet
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,9 +12,12 @@ import (
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/imagevector"
+	"gardener.cloud/gardener/internal/component/dependencywatchdog"
+	"gardener.cloud/gardener/internal/component/etcd"
 	"gardener.cloud/gardener/internal/component/etcddruid"
 	"gardener.cloud/gardener/internal/component/gardenerprocess"
 	"gardener.cloud/gardener/internal/component/gateway"
+	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 	"gardener.cloud/gardener/internal/component/priorityclass"
@@ -90,7 +95,8 @@ func Objects(v Values) ([]client.Object, error) {
 		PodLabels: map[string]string{
 			constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, constants.NetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
 			constants.NetworkPolicyToPublicNetworks: constants.NetworkPolicyAllowed, constants.NetworkPolicyToPrivateNetworks: constants.NetworkPolicyAllowed,
-			workload.AllShootsPolicyLabel(kubeapiserver.Name, kubeapiserver.Port): constants.NetworkPolicyAllowed,
+			workload.AllShootsPolicyLabel(kubeapiserver.Name, kubeapiserver.Port):                       constants.NetworkPolicyAllowed,
+			workload.AllShootsPolicyLabel(etcd.ServiceName(instance.Shoot, etcd.Main), etcd.PortBackup): constants.NetworkPolicyAllowed,
 		},
 	}
 	var overwrite client.Object
@@ -150,8 +156,12 @@ func rules() []rbacv1.PolicyRule {
 		workload.Rule("coordination.k8s.io", "leases", "create delete get list patch update watch"),
 		workload.Rule("discovery.k8s.io", "endpointslices", read),
 		workload.Rule("druid.gardener.cloud", "etcds", deploy),
+		workload.Rule("druid.gardener.cloud", "etcdcopybackupstasks", "create delete "+read),
 		workload.Rule("extensions.gardener.cloud", "backupbuckets backupentries bastions containerruntimes controlplanes dnsrecords extensions "+
 			"infrastructures networks operatingsystemconfigs selfhostedshootexposures workers", deploy),
+		// The states of a control plane from another seed.
+		workload.Rule("extensions.gardener.cloud", "backupentries/status containerruntimes/status controlplanes/status dnsrecords/status extensions/status "+
+			"infrastructures/status networks/status operatingsystemconfigs/status selfhostedshootexposures/status workers/status", "patch"),
 		workload.Rule("extensions.gardener.cloud", "clusters", "create delete get patch"),
 		workload.Rule("gateway.networking.k8s.io", "gateways", deploy),
 		workload.Rule("gateway.networking.k8s.io", "gatewayclasses tlsroutes", "create delete patch"),
@@ -188,5 +198,5 @@ func rules() []rbacv1.PolicyRule {
 // deployedRoles are the names of the ClusterRoles of the components that a gardenlet deploys into its seed.
 func deployedRoles() []string {
 	roles := []string{etcddruid.ClusterRole, gateway.ClusterRole, resourcemanager.Name, role, GuardRole}
-	return append(roles, verticalpodautoscaler.ClusterRoles()...)
+	return slices.Concat(roles, verticalpodautoscaler.ClusterRoles(), dependencywatchdog.ClusterRoles())
 }

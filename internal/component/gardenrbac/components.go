@@ -40,7 +40,7 @@ func componentRoles() []client.Object {
 			}, read),
 			rule([]string{operations}, []string{"bastions"}, read),
 			rule([]string{security}, []string{"credentialsbindings", "workloadidentities"}, read),
-			rule([]string{seedManagement}, []string{"managedseeds"}, read),
+			rule([]string{seedManagement}, []string{"managedseeds", "managedseedsets"}, read),
 			// Finalizers and labels, and what is in the specs of Projects, Shoots and ControllerInstallations.
 			rule([]string{core}, []string{
 				"cloudprofiles", "controllerdeployments", "controllerinstallations", "controllerregistrations", "exposureclasses", "internalsecrets",
@@ -48,11 +48,14 @@ func componentRoles() []client.Object {
 			}, patch),
 			rule([]string{core}, []string{"cloudprofiles/status", "namespacedcloudprofiles/status", "projects/status", "seeds/status", "shoots/status"}, patch),
 			rule([]string{security}, []string{"credentialsbindings", "workloadidentities"}, patch),
-			rule([]string{seedManagement}, []string{"managedseeds"}, patch),
+			rule([]string{seedManagement}, []string{"managedseeds", "managedseedsets", "managedseedsets/status"}, patch),
+			// The replicas of a ManagedSeedSet, which owns them.
+			rule([]string{seedManagement}, []string{"managedseeds"}, []string{"create", "delete"}),
+			rule([]string{seedManagement}, []string{"managedseedsets/finalizers"}, []string{"update"}),
 			rule([]string{kubernetes}, []string{"configmaps", "namespaces", "secrets"}, patch),
 			// It creates an installation per seed, and deletes what has expired: bastions, shoots with a quota, and (below) projects.
 			rule([]string{core}, []string{"controllerinstallations"}, []string{"create", "delete"}),
-			rule([]string{core}, []string{"shoots"}, []string{"delete"}),
+			rule([]string{core}, []string{"shoots"}, []string{"create", "delete"}),
 			rule([]string{operations}, []string{"bastions"}, []string{"delete"}),
 			// What it grants to the members of a Project, and objects that a Project owns.
 			rule([]string{core}, []string{"projects"}, []string{"delete", "manage-members", "update"}),

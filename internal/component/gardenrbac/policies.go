@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -87,6 +88,8 @@ func admissionPolicies() []client.Object {
 // clientPolicies are for gardenlets and extensions. What they create is restricted by their seed or shoot; this is about content that no name
 // justifies, also in updates, which are not restricted.
 func clientPolicies() []client.Object {
+	bindings := rules(rbacv1.GroupName, "v1", "clusterrolebindings")
+	bindings.Scope = new(admissionregistrationv1.ClusterScope)
 	return slices.Concat(
 		// These Secrets are filled by the kube-controller-manager: with the token of any ServiceAccount of the namespace.
 		clientPolicy("secrets-of-gardenlets.gardener.cloud",
@@ -122,6 +125,10 @@ func clientPolicies() []client.Object {
 			`object == null || oldObject == null || request.namespace != 'kube-system' || oldObject.type != 'bootstrap.kubernetes.io/token' || `+
 				`['description', 'auth-extra-groups', 'token-id'].all(key, object.?data[?key] == oldObject.?data[?key])`,
 			"Gardenlets and extensions must not change which gardenlet a bootstrap token is for"),
+		// So is for whom a binding is, which lets request client certificates for new seeds.
+		clientPolicyFor(bindings, "bootstrap-bindings.gardener.cloud",
+			`object == null || oldObject == null || object.?subjects == oldObject.?subjects`,
+			"Gardenlets and extensions must not change for whom a ClusterRoleBinding is"),
 	)
 }
 

@@ -19,12 +19,12 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/encryption"
 	"gardener.cloud/gardener/internal/component/gardeneradmissioncontroller"
-	"gardener.cloud/gardener/internal/component/immutable"
 	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/validation/apiserverconfig"
 	"gardener.cloud/gardener/internal/validation/kubeconfig"
 	"gardener.cloud/gardener/pkg/errorcode"
+	"gardener.cloud/gardener/pkg/immutable"
 )
 
 const (

@@ -291,6 +291,12 @@ func (r *renderer) deployment() (*appsv1.Deployment, error) {
 	// It may have to wait for etcd, which may have a backup to restore.
 	startup.FailureThreshold = 300
 	resources := workload.Requests("50m", "300Mi")
+	switch {
+	case r.Autoscaling != nil && r.Of == instance.VirtualGarden:
+		resources = workload.Requests("600m", "512Mi")
+	case r.Autoscaling != nil: // until there is a recommendation, which may be lower
+		resources = workload.Requests("250m", "500Mi")
+	}
 	if autoscaling := r.config.Autoscaling; autoscaling != nil {
 		maps.Copy(resources.Requests, autoscaling.MinAllowed)
 	}
@@ -317,6 +323,10 @@ func (r *renderer) deployment() (*appsv1.Deployment, error) {
 	deployment.Spec.Strategy = appsv1.DeploymentStrategy{
 		Type:          appsv1.RollingUpdateDeploymentStrategyType,
 		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: new(intstr.FromString("25%")), MaxUnavailable: new(intstr.FromInt32(0))},
+	}
+	if r.Autoscaling != nil { // with fewer pods than before, the others would be overloaded, and more pods be created
+		deployment.Spec.Strategy.RollingUpdate.MaxSurge = new(intstr.FromString("100%"))
+		deployment.Spec.MinReadySeconds = 30
 	}
 	if r.Of == instance.VirtualGarden {
 		// All components of the garden are its clients: it must not have fewer pods than before, which have to be noticed by the gateway.
@@ -347,7 +357,7 @@ func (r *renderer) podLabels() map[string]string {
 	for _, label := range []string{
 		constants.NetworkPolicyToDNS, constants.NetworkPolicyToPrivateNetworks, constants.NetworkPolicyToPublicNetworks,
 		etcd.PolicyLabel(r.Of, etcd.Main), etcd.PolicyLabel(r.Of, etcd.Events),
-		workload.PolicyTo(webhookTargets), workload.PolicyTo("extensions-" + webhookTargets),
+		workload.PolicyTo(workload.WebhookTargets), workload.PolicyTo("extensions-" + workload.WebhookTargets),
 		workload.PolicyLabel(r.Of.Name("gardener-resource-manager"), 10250),
 	} {
 		out[label] = constants.NetworkPolicyAllowed
@@ -375,9 +385,15 @@ func autoscaler(v Values) client.Object {
 			MinReplicas:    &v.Autoscaling.MinReplicas, MaxReplicas: v.Autoscaling.MaxReplicas,
 			Metrics: []autoscalingv2.MetricSpec{average(corev1.ResourceCPU, "6"), average(corev1.ResourceMemory, "24G")},
 			Behavior: &autoscalingv2.HorizontalPodAutoscalerBehavior{
-				ScaleUp: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: new(int32(60))},
+				ScaleUp: &autoscalingv2.HPAScalingRules{
+					StabilizationWindowSeconds: new(int32(60)),
+					Policies:                   []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 60}},
+				},
 				// Caches of a new pod are filled from etcd: do not come and go.
-				ScaleDown: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: new(int32(1800))},
+				ScaleDown: &autoscalingv2.HPAScalingRules{
+					StabilizationWindowSeconds: new(int32(1800)),
+					Policies:                   []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PodsScalingPolicy, Value: 1, PeriodSeconds: 300}},
+				},
 			},
 		},
 	}

@@ -7,11 +7,13 @@ package kubeapiserver
 import (
 	"maps"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -34,8 +36,6 @@ const (
 
 	// namespaceAlias is the alias of all control plane namespaces, for labels of pods that connect to kube-apiservers.
 	namespaceAlias = workload.AllShoots
-	// webhookTargets is in the label of pods that call webhooks.
-	webhookTargets = "all-webhook-targets"
 )
 
 // Values are what a kube-apiserver is deployed with.
@@ -90,6 +90,22 @@ type Values struct {
 // Autoscaling bounds the number of pods.
 type Autoscaling struct {
 	MinReplicas, MaxReplicas int32
+	// ScaleDownDisabled keeps as many pods as there have been.
+	ScaleDownDisabled bool
+}
+
+// MaxReplicas is how many pods a kube-apiserver that is scaled has at most.
+const MaxReplicas = 6
+
+// ScaledMinimum is what a container of a kube-apiserver that is scaled requests at least.
+func ScaledMinimum() corev1.ResourceList { return workload.Requests("20m", "200M").Requests }
+
+// KeepReplicas returns Autoscaling with the minimum raised to what an existing HorizontalPodAutoscaler has, or has asked for, if it is not to be lowered.
+func (a Autoscaling) KeepReplicas(existing *autoscalingv2.HorizontalPodAutoscaler) *Autoscaling {
+	if a.ScaleDownDisabled {
+		a.MinReplicas = min(a.MaxReplicas, max(a.MinReplicas, ptr.Deref(existing.Spec.MinReplicas, 0), existing.Status.DesiredReplicas))
+	}
+	return &a
 }
 
 // Files are the contents of objects that the configuration refers to.

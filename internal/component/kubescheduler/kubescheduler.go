@@ -11,9 +11,9 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/controlplane"
-	"gardener.cloud/gardener/internal/component/immutable"
 	"gardener.cloud/gardener/internal/component/shootaccess"
 	"gardener.cloud/gardener/internal/component/workload"
+	"gardener.cloud/gardener/pkg/immutable"
 	"gardener.cloud/gardener/pkg/secrets"
 )
 

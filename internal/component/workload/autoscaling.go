@@ -1,7 +1,10 @@
 package workload
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,6 +38,8 @@ type Autoscaling struct {
 	// Downscale is a value of constants.VPAEvictionRequirementDownscaleRestriction, which says when pods may be evicted to reduce their requests.
 	// Empty means at any time.
 	Downscale string
+	// MinAllowed is the minimum of the requests of each container. Empty means what the container requests itself.
+	MinAllowed corev1.ResourceList
 	// MaintenanceWindow is the time window for Downscale, or nil.
 	MaintenanceWindow *corev1beta1.MaintenanceTimeWindow
 }
@@ -61,6 +66,29 @@ func Autoscalers(objects []client.Object, how func(deployment string) Autoscalin
 		}
 	}
 	return out
+}
+
+// SystemAutoscalers renders a VerticalPodAutoscaler for each DaemonSet among objects of a shoot, and for each Deployment, except for one with a
+// HorizontalPodAutoscaler: that compares what pods use with what they request.
+func SystemAutoscalers(objects []client.Object) []client.Object {
+	var deployments, out []client.Object
+	for _, object := range objects {
+		switch o := object.(type) {
+		case *appsv1.DaemonSet:
+			out = append(out, Autoscaler(o.ObjectMeta, appsv1.SchemeGroupVersion.WithKind("DaemonSet"), o.Spec.Template.Spec.Containers, Autoscaling{}))
+		case *appsv1.Deployment:
+			if !slices.ContainsFunc(objects, func(other client.Object) bool { return scalesHorizontally(other, o) }) {
+				deployments = append(deployments, o)
+			}
+		}
+	}
+	return append(out, Autoscalers(deployments, func(string) Autoscaling { return Autoscaling{} })...)
+}
+
+// scalesHorizontally reports whether an object is the HorizontalPodAutoscaler of a Deployment.
+func scalesHorizontally(object client.Object, deployment *appsv1.Deployment) bool {
+	hpa, ok := object.(*autoscalingv2.HorizontalPodAutoscaler)
+	return ok && hpa.Namespace == deployment.Namespace && hpa.Spec.ScaleTargetRef.Kind == "Deployment" && hpa.Spec.ScaleTargetRef.Name == deployment.Name
 }
 
 // ControlPlaneAutoscalers renders a VerticalPodAutoscaler for each Deployment among objects of a control plane. Its name has a suffix, and containers that
@@ -98,13 +126,17 @@ func FormerAutoscalers(vpas []unstructured.Unstructured) []unstructured.Unstruct
 	return former
 }
 
-// Autoscaler renders a VerticalPodAutoscaler for a workload. The minimum is what containers request, as they need that to start; limits are
-// not changed.
+// Autoscaler renders a VerticalPodAutoscaler for a workload. The minimum is what containers request, as they need that to start, unless another one is
+// given; limits are not changed.
 func Autoscaler(target metav1.ObjectMeta, kind schema.GroupVersionKind, containers []corev1.Container, how Autoscaling) client.Object {
 	var policies []any
 	for _, container := range containers {
 		policy := map[string]any{"containerName": container.Name, "controlledValues": "RequestsOnly"}
-		if requests := container.Resources.Requests; len(requests) > 0 {
+		requests := container.Resources.Requests
+		if len(how.MinAllowed) > 0 {
+			requests = how.MinAllowed
+		}
+		if len(requests) > 0 {
 			minimum := map[string]any{}
 			for name, quantity := range requests {
 				minimum[string(name)] = quantity.String()

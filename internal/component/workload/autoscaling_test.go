@@ -4,7 +4,9 @@ import (
 	"slices"
 	"testing"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,6 +33,21 @@ func TestControlPlaneAutoscalers(t *testing.T) {
 	api := Workload{Name: "api", Namespace: "shoot--a--b", Container: corev1.Container{Resources: Requests("50m", "300Mi")}}
 	golden.Objects(t, "control-plane-autoscalers.yaml", ControlPlaneAutoscalers([]client.Object{api.ServiceAccount(), api.Deployment()}, func(string) Autoscaling {
 		return Autoscaling{Downscale: "never"}
+	}))
+}
+
+// System components of shoots are scaled, but for those whose number of pods depends on what they request.
+func TestSystemAutoscalers(t *testing.T) {
+	agent := Workload{Name: "agent", Namespace: "kube-system", Container: corev1.Container{Resources: Requests("5m", "30Mi")}}
+	dns, metrics := Workload{Name: "dns", Namespace: "kube-system"}, Workload{Name: "metrics", Namespace: "kube-system"}
+	golden.Objects(t, "system-autoscalers.yaml", SystemAutoscalers([]client.Object{
+		agent.ServiceAccount(), agent.DaemonSet(), dns.Deployment(), metrics.Deployment(),
+		&autoscalingv2.HorizontalPodAutoscaler{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "dns"},
+			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+				ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "dns"},
+			},
+		},
 	}))
 }
 

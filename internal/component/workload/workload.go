@@ -263,6 +263,9 @@ func AllShootsPolicyLabel(service string, port int32) string {
 // scrapeTargets is the alias of ports with metrics in the namespace of a control plane.
 const scrapeTargets = "all-scrape-targets"
 
+// WebhookTargets is the alias of ports that the API server of the cluster calls, which the pods are a control plane of.
+const WebhookTargets = "all-webhook-targets"
+
 // Scraped are annotations of a Service in a control plane's namespace: pods that scrape metrics there may connect to these ports of its pods.
 func Scraped(ports ...int32) map[string]string {
 	return FromPods(scrapeTargets, ports...)

@@ -41,8 +41,14 @@ const tokenTimeout = 30 * time.Second
 // Kind is what is particular to BackupBuckets or BackupEntries. T is the type in the garden, E that of the extension resource, which has the
 // same name.
 type Kind[T client.Object, E extensionsv1alpha1.Object] interface {
-	// SeedName is the field spec.seedName.
+	// SeedName is the name of the seed whose gardenlet is responsible for an object.
 	SeedName(obj T) *string
+	// Operation is what is to be done with an object that is not deleted: Reconcile, Migrate or Restore. Empty means nothing.
+	Operation(obj T) corev1beta1.LastOperationType
+	// State returns what the extension had reported on another seed, for an object that is restored.
+	State(ctx context.Context, obj T) (extensionobject.State, error)
+	// Migrated records in the status that the seed has nothing of an object any more.
+	Migrated(obj T)
 	// Status are the fields of the status that both kinds have.
 	Status(obj T) Status
 	// CopyName is the name of the Secret in the namespace garden of the seed with the copy of the credentials.
@@ -102,9 +108,14 @@ func (r *Reconciler[T, E]) Reconcile(ctx context.Context, req reconcile.Request)
 		return reconcile.Result{}, nil
 	}
 	before := obj.DeepCopyObject().(T) //nolint:forcetypeassert // a copy has its original's type
-	act, operation := r.apply, corev1beta1.LastOperationTypeReconcile
-	if obj.GetDeletionTimestamp() != nil {
+	act, operation := r.apply, r.Kind.Operation(obj)
+	switch {
+	case obj.GetDeletionTimestamp() != nil:
 		act, operation = r.delete, corev1beta1.LastOperationTypeDelete
+	case operation == corev1beta1.LastOperationTypeMigrate:
+		act = r.migrate
+	case operation == "":
+		return reconcile.Result{}, nil
 	}
 	verdict, err := act(ctx, obj)
 	if kube.Contested(err) {
@@ -137,10 +148,11 @@ func (r *Reconciler[T, E]) Reconcile(ctx context.Context, req reconcile.Request)
 
 // succeeded is the description of an operation that has succeeded.
 func (r *Reconciler[T, E]) succeeded(operation corev1beta1.LastOperationType) string {
-	if operation == corev1beta1.LastOperationTypeDelete {
-		return r.KindName + " has been deleted."
+	done := map[corev1beta1.LastOperationType]string{
+		corev1beta1.LastOperationTypeDelete: "deleted", corev1beta1.LastOperationTypeMigrate: "prepared for migration",
+		corev1beta1.LastOperationTypeRestore: "restored", corev1beta1.LastOperationTypeReconcile: "reconciled",
 	}
-	return r.KindName + " has been reconciled."
+	return r.KindName + " has been " + done[operation] + "."
 }
 
 // apply applies the extension resource, and returns how far its controller is. The status that it changes is not written yet.
@@ -167,11 +179,18 @@ func (r *Reconciler[T, E]) apply(ctx context.Context, obj T) (extensionobject.Ve
 	status := r.Kind.Status(obj)
 	requested := obj.GetAnnotations()[constants.GardenerOperation] == constants.GardenerOperationReconcile
 	changed := requested || copied != controllerutil.OperationResultNone || *status.ObservedGeneration != obj.GetGeneration()
-	resource, err := r.applyResource(ctx, obj.GetName(), changed, func(resource E) { setSpec(resource, ref) })
+	var resource E
+	restores := r.Kind.Operation(obj) == corev1beta1.LastOperationTypeRestore
+	if restores {
+		resource, err = r.restoreResource(ctx, obj, func(resource E) { setSpec(resource, ref) })
+	} else {
+		resource, err = r.applyResource(ctx, obj.GetName(), changed, func(resource E) { setSpec(resource, ref) })
+	}
 	if err != nil {
 		return extensionobject.Verdict{}, err
 	}
-	if requested {
+	verdict := extensionobject.Judge(resource)
+	if requested || restores && verdict.Ready {
 		if err := kube.PatchMetadata(ctx, r.GardenCache, obj, func(o *metav1.PartialObjectMetadata) {
 			delete(o.Annotations, constants.GardenerOperation)
 		}); err != nil {
@@ -179,7 +198,6 @@ func (r *Reconciler[T, E]) apply(ctx context.Context, obj T) (extensionobject.Ve
 		}
 	}
 	*status.ObservedGeneration = obj.GetGeneration()
-	verdict := extensionobject.Judge(resource)
 	return verdict, r.Kind.Applied(ctx, obj, resource, verdict.Ready)
 }
 
@@ -204,6 +222,52 @@ func (r *Reconciler[T, E]) applyResource(ctx context.Context, name string, chang
 		return resource, fmt.Errorf("apply %s %q in the seed: %w", r.KindName, name, err)
 	}
 	return resource, nil
+}
+
+// restoreResource applies the extension resource with the state from another seed, and requests its restoration, once.
+func (r *Reconciler[T, E]) restoreResource(ctx context.Context, obj T, setSpec func(E)) (E, error) {
+	resource := empty[E]()
+	resource.SetName(obj.GetName())
+	if err := r.SeedAPI.Get(ctx, client.ObjectKeyFromObject(resource), resource); client.IgnoreNotFound(err) != nil {
+		return resource, fmt.Errorf("read %s %q in the seed: %w", r.KindName, obj.GetName(), err)
+	}
+	last := resource.GetExtensionStatus().GetLastOperation()
+	if resource.GetAnnotations()[constants.GardenerOperation] == constants.GardenerOperationRestore ||
+		last != nil && last.Type == corev1beta1.LastOperationTypeRestore {
+		return resource, nil // its extension retries by itself
+	}
+	logf.FromContext(ctx).Info("Requesting restoration by the extension", "kind", r.KindName, "name", obj.GetName())
+	return resource, extensionobject.Apply(ctx, extensionobject.Values{
+		Client: r.SeedAPI, Clock: r.Clock,
+		Restore: func(ctx context.Context, _, _ string) (extensionobject.State, error) { return r.Kind.State(ctx, obj) },
+	}, resource, setSpec)
+}
+
+// migrate has the extension release the resource, deletes it and the copy of the credentials. It is ready when both are gone; the backups stay.
+func (r *Reconciler[T, E]) migrate(ctx context.Context, obj T) (extensionobject.Verdict, error) {
+	*r.Kind.Status(obj).ObservedGeneration = obj.GetGeneration()
+	values, resource := extensionobject.Values{Client: r.SeedAPI, Clock: r.Clock}, empty[E]()
+	err := r.SeedAPI.Get(ctx, client.ObjectKey{Name: obj.GetName()}, resource)
+	switch {
+	case apierrors.IsNotFound(err):
+		if err := r.SeedCache.Delete(ctx, r.copyOf(obj)); client.IgnoreNotFound(err) != nil {
+			return extensionobject.Verdict{}, fmt.Errorf("delete credentials in the seed: %w", err)
+		}
+		r.Kind.Migrated(obj)
+		return extensionobject.Verdict{Ready: true}, nil
+	case err != nil:
+		return extensionobject.Verdict{}, fmt.Errorf("read %s %q in the seed: %w", r.KindName, obj.GetName(), err)
+	case resource.GetDeletionTimestamp() != nil || extensionobject.Migrated(resource):
+		return r.deleteResource(ctx, resource)
+	}
+	if err := extensionobject.Migrate(ctx, values, resource); err != nil {
+		return extensionobject.Verdict{}, err
+	}
+	verdict := extensionobject.Verdict{Message: "Waiting until the extension has released the " + r.KindName + "."}
+	if last := resource.GetExtensionStatus().GetLastError(); last != nil {
+		verdict.Error, verdict.Message = last, last.Description
+	}
+	return verdict, nil
 }
 
 // delete deletes the extension resource and the copy of the credentials. It is ready when both are gone.

@@ -19,6 +19,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/stage/stagetest"
 	"gardener.cloud/gardener/internal/stage/usercredential"
 )
@@ -31,6 +32,16 @@ type stub struct {
 }
 
 func (*stub) SeedName(b *corev1beta1.BackupBucket) *string { return b.Spec.SeedName }
+
+func (*stub) Operation(*corev1beta1.BackupBucket) corev1beta1.LastOperationType {
+	return corev1beta1.LastOperationTypeReconcile
+}
+
+func (*stub) State(context.Context, *corev1beta1.BackupBucket) (extensionobject.State, error) {
+	return extensionobject.State{}, nil
+}
+
+func (*stub) Migrated(*corev1beta1.BackupBucket) {}
 
 func (*stub) Status(b *corev1beta1.BackupBucket) Status {
 	return Status{ObservedGeneration: &b.Status.ObservedGeneration, LastOperation: &b.Status.LastOperation, LastError: &b.Status.LastError}

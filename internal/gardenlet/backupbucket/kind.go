@@ -15,6 +15,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/gardenlet/backup"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/stage/usercredential"
@@ -28,6 +29,19 @@ type kind struct {
 }
 
 func (*kind) SeedName(bucket *corev1beta1.BackupBucket) *string { return bucket.Spec.SeedName }
+
+// Operation is always Reconcile, as the seed of a BackupBucket cannot change.
+func (*kind) Operation(*corev1beta1.BackupBucket) corev1beta1.LastOperationType {
+	return corev1beta1.LastOperationTypeReconcile
+}
+
+// State returns none: it is for what is restored.
+func (*kind) State(context.Context, *corev1beta1.BackupBucket) (extensionobject.State, error) {
+	return extensionobject.State{}, nil
+}
+
+// Migrated does nothing: BackupBuckets do not migrate.
+func (*kind) Migrated(*corev1beta1.BackupBucket) {}
 
 func (*kind) Status(bucket *corev1beta1.BackupBucket) backup.Status {
 	s := &bucket.Status

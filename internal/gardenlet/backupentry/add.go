@@ -2,7 +2,8 @@
 //
 // It reads BackupEntries of the seed in the garden and their BackupBuckets, adds a finalizer to the BackupEntry and writes its status. In the
 // seed it writes a copy of the credentials for the bucket and the BackupEntry of extensions.gardener.cloud. The backups of a deleted
-// BackupEntry are kept for the configured time. Source: concepts.txt, gardenlet, BackupEntry Controller.
+// BackupEntry are kept for the configured time. When the control plane moves to another seed, the gardenlet of the former one releases the
+// BackupEntry, and that of the other one restores it. Source: concepts.txt, gardenlet, BackupEntry Controller.
 package backupentry
 
 import (

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,9 +16,14 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/gardenlet/backup"
+	"gardener.cloud/gardener/internal/shoot/state"
 	"gardener.cloud/gardener/internal/stage/usercredential"
 )
+
+// foreignBucketPeriod is when a BackupBucket of another seed is read again that is not ready. The gardenlet may not watch it.
+const foreignBucketPeriod = 30 * time.Second
 
 // kind is what is particular to BackupEntries.
 type kind struct {
@@ -30,7 +37,47 @@ type kind struct {
 	purposes    []corev1beta1.ShootPurpose
 }
 
-func (*kind) SeedName(entry *corev1beta1.BackupEntry) *string { return entry.Spec.SeedName }
+// SeedName is the seed that the BackupEntry is on, until its gardenlet has released it, and then the one that it is for.
+func (*kind) SeedName(entry *corev1beta1.BackupEntry) *string {
+	if entry.Spec.SeedName == nil || entry.Status.SeedName == nil {
+		return entry.Spec.SeedName
+	}
+	return entry.Status.SeedName
+}
+
+// Operation is what is to be done. A BackupEntry that was released by its former seed waits until its Shoot is restored.
+func (*kind) Operation(entry *corev1beta1.BackupEntry) corev1beta1.LastOperationType {
+	last, to, on := ptr.Deref(entry.Status.LastOperation, corev1beta1.LastOperation{}), entry.Spec.SeedName, entry.Status.SeedName
+	switch {
+	case to != nil && on != nil && *to != *on:
+		return corev1beta1.LastOperationTypeMigrate
+	case entry.Annotations[constants.GardenerOperation] == constants.GardenerOperationRestore,
+		last.Type == corev1beta1.LastOperationTypeRestore && last.State != corev1beta1.LastOperationStateSucceeded:
+		return corev1beta1.LastOperationTypeRestore
+	case last.Type == corev1beta1.LastOperationTypeMigrate:
+		return ""
+	}
+	return corev1beta1.LastOperationTypeReconcile
+}
+
+// State returns the state of the BackupEntry in the ShootState of the Shoot that owns it.
+func (k *kind) State(ctx context.Context, entry *corev1beta1.BackupEntry) (extensionobject.State, error) {
+	owner := slices.IndexFunc(entry.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.Kind == "Shoot" })
+	if owner < 0 {
+		return extensionobject.State{}, nil
+	}
+	saved, key := &corev1beta1.ShootState{}, client.ObjectKey{Namespace: entry.Namespace, Name: entry.OwnerReferences[owner].Name}
+	if err := k.gardenAPI.Get(ctx, key, saved); client.IgnoreNotFound(err) != nil {
+		return extensionobject.State{}, fmt.Errorf("read ShootState %q: %w", key, err)
+	}
+	if found := state.Extension(&saved.Spec, "BackupEntry", entry.Name); found != nil {
+		return extensionobject.State{State: found.State}, nil // there is no namespace for objects that it could refer to
+	}
+	return extensionobject.State{}, nil
+}
+
+// Migrated records that no seed has the BackupEntry.
+func (*kind) Migrated(entry *corev1beta1.BackupEntry) { entry.Status.SeedName = nil }
 
 func (*kind) Status(entry *corev1beta1.BackupEntry) backup.Status {
 	s := &entry.Status
@@ -43,12 +90,18 @@ func (*kind) CopyName(entry *corev1beta1.BackupEntry) string { return "entry-" +
 func (k *kind) Prepare(
 	ctx context.Context, entry *corev1beta1.BackupEntry,
 ) (usercredential.Credential, func(*extensionsv1alpha1.BackupEntry, corev1.SecretReference), error) {
-	none, bucket := usercredential.Credential{}, &corev1beta1.BackupBucket{}
-	if err := k.gardenCache.Get(ctx, client.ObjectKey{Name: entry.Spec.BucketName}, bucket); err != nil {
-		return none, nil, fmt.Errorf("read BackupBucket %q: %w", entry.Spec.BucketName, err)
+	none, bucket, key := usercredential.Credential{}, &corev1beta1.BackupBucket{}, client.ObjectKey{Name: entry.Spec.BucketName}
+	pending := &backup.Pending{Message: fmt.Sprintf("Waiting until BackupBucket %q is ready.", key.Name)}
+	err := k.gardenCache.Get(ctx, key, bucket)
+	if apierrors.IsNotFound(err) { // the one of another seed, which the backups of a Shoot are copied from, is in no cache
+		pending.After = foreignBucketPeriod
+		err = k.gardenAPI.Get(ctx, key, bucket)
+	}
+	if err != nil {
+		return none, nil, fmt.Errorf("read BackupBucket %q: %w", key.Name, err)
 	}
 	if !bucketReady(bucket) {
-		return none, nil, &backup.Pending{Message: fmt.Sprintf("Waiting until BackupBucket %q is ready.", bucket.Name)}
+		return none, nil, pending
 	}
 	ref := ptr.Deref(bucket.Spec.CredentialsRef, corev1.ObjectReference{})
 	if generated := bucket.Status.GeneratedSecretRef; generated != nil { // by the extension

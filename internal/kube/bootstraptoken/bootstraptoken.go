@@ -60,6 +60,11 @@ func ForSeed(seed string) string {
 	return gardenletPrefix + constants.GardenNamespace + "/" + seed + resourceSuffix
 }
 
+// ForManagedSeed returns the description of a token for the gardenlet of a ManagedSeed.
+func ForManagedSeed(name string) string {
+	return managedSeedPrefix + constants.GardenNamespace + "/" + name + resourceSuffix
+}
+
 // Of returns what the description of a token says. Whoever decides by descriptions does it by this: a token that one part takes for that of
 // some gardenlet, and another for that of an operator, would be good for more than the former allowed.
 func Of(description string) Token {

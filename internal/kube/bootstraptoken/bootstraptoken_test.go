@@ -14,7 +14,8 @@ func TestOf(t *testing.T) {
 		"A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.Gardenlet resource garden/a.":                          {seed, KindGardenlet},
 		"A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.Gardenlet resource garden-prod/self-hosted-shoot-own.": {shoot, KindGardenlet},
 		"Used for connecting the self-hosted Shoot garden-prod/own to Gardener via 'gardenadm connect'":                                        {Gardenlet: shoot},
-		ForSeed("a"): {seed, KindGardenlet},
+		ForSeed("a"):        {seed, KindGardenlet},
+		ForManagedSeed("a"): {seed, KindManagedSeed},
 
 		// A ManagedSeed in another namespace is none of a seed.
 		"A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.ManagedSeed resource garden-prod/a.": {},

@@ -1,7 +1,6 @@
 package gardenlet
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/validation/destination"
+	"gardener.cloud/gardener/test/builder"
 )
 
 func TestDecide(t *testing.T) {
@@ -65,7 +65,7 @@ func TestDecide(t *testing.T) {
 		})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := decide(object(tc.change...), tc.seed); got != tc.want {
+			if got := decide(builder.Gardenlet("a", tc.change...), tc.seed); got != tc.want {
 				t.Errorf("decide() = %+v, want %+v", got, tc.want)
 			}
 		})
@@ -74,22 +74,6 @@ func TestDecide(t *testing.T) {
 
 func changes(c ...func(*seedmanagementv1alpha1.Gardenlet)) []func(*seedmanagementv1alpha1.Gardenlet) {
 	return c
-}
-
-func object(changes ...func(*seedmanagementv1alpha1.Gardenlet)) *seedmanagementv1alpha1.Gardenlet {
-	g := &seedmanagementv1alpha1.Gardenlet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "a"},
-		Spec: seedmanagementv1alpha1.GardenletSpec{
-			Config: &runtime.RawExtension{Raw: []byte(`{"apiVersion":"gardenlet.config.gardener.cloud/v1alpha1","kind":"GardenletConfiguration","seedConfig":{"spec":{}}}`)},
-			Deployment: seedmanagementv1alpha1.GardenletSelfDeployment{Helm: seedmanagementv1alpha1.GardenletHelm{
-				OCIRepository: gardencorev1.OCIRepository{Ref: new("registry.example/gardenlet:v1")},
-			}},
-		},
-	}
-	for _, change := range changes {
-		change(g)
-	}
-	return g
 }
 
 // The kubeconfig of a Gardenlet is used in the pod of the operator: it must neither run programs nor read files there.
@@ -143,12 +127,12 @@ func TestUpdateCharts(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "registry.example/charts/gardenlet:v2"
-	current := object(labelled, func(g *seedmanagementv1alpha1.Gardenlet) {
+	current := builder.Gardenlet("a", labelled, func(g *seedmanagementv1alpha1.Gardenlet) {
 		g.Name, g.Spec.Deployment.Helm.OCIRepository.Ref = "current", new(want)
 	})
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
-		object(func(g *seedmanagementv1alpha1.Gardenlet) { g.Name = "pinned" }), current,
-		object(labelled, func(g *seedmanagementv1alpha1.Gardenlet) {
+		builder.Gardenlet("a", func(g *seedmanagementv1alpha1.Gardenlet) { g.Name = "pinned" }), current,
+		builder.Gardenlet("a", labelled, func(g *seedmanagementv1alpha1.Gardenlet) {
 			g.Spec.Deployment.Helm.OCIRepository = gardencorev1.OCIRepository{
 				Repository: new("registry.example/gardenlet"), Tag: new("v1"), PullSecretRef: &corev1.LocalObjectReference{Name: "pull"},
 			}
@@ -181,12 +165,5 @@ func TestUpdateCharts(t *testing.T) {
 		if g.ResourceVersion != version {
 			t.Errorf("Gardenlet %q has been written", name)
 		}
-	}
-}
-
-func TestTokenID(t *testing.T) {
-	first, second := tokenID(object()), tokenID(object(func(g *seedmanagementv1alpha1.Gardenlet) { g.Name = "b" }))
-	if len(first) != 6 || first == second || first != tokenID(object()) || bytes.ContainsAny([]byte(first), "-.") {
-		t.Errorf("the IDs are %q and %q", first, second)
 	}
 }

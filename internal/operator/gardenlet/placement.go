@@ -15,6 +15,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/component/gardenlet/release"
 )
 
 const (
@@ -26,17 +27,9 @@ const (
 	inRuntime, elsewhere = "runtime-cluster", "other-cluster"
 )
 
-// runs is the gardenlet that runs in a cluster.
-type runs struct {
-	// Any says whether there is one.
-	Any bool
-	// Seed is the name of its seed. Empty if it is not known.
-	Seed string
-}
-
 // placed returns to which cluster a gardenlet belongs, by what was recorded, its kubeconfig, and whether it has a Seed already. It is empty before
 // the first deployment.
-func placed(name, recorded string, kubeconfig, seed bool, runtime runs) string {
+func placed(name, recorded string, kubeconfig, seed bool, runtime release.Runs) string {
 	switch {
 	case kubeconfig:
 		return elsewhere
@@ -50,7 +43,7 @@ func placed(name, recorded string, kubeconfig, seed bool, runtime runs) string {
 
 // mayPlace returns an error if a gardenlet must not be deployed into the runtime cluster. Its name may be declared by an annotation of the Garden;
 // otherwise the first one is accepted.
-func mayPlace(name, declared string, recorded map[string]string, runtime runs) error {
+func mayPlace(name, declared string, recorded map[string]string, runtime release.Runs) error {
 	declare := fmt.Sprintf("annotate the Garden with %s=%s if it belongs there", operatorv1alpha1.AnnotationRuntimeClusterGardenlet, name)
 	switch {
 	case runtime.Any && runtime.Seed != "" && runtime.Seed != name:
@@ -115,9 +108,9 @@ func (r *reconciler) recordPlacement(ctx context.Context, object *seedmanagement
 		return err
 	}
 	recorded, kubeconfig := config.Data[object.Name], object.Spec.KubeconfigSecretRef != nil
-	var runtime runs
+	var runtime release.Runs
 	if recorded == "" && !kubeconfig && seed != nil {
-		if runtime, err = running(ctx, r.runtimeAPI); err != nil {
+		if runtime, err = release.RunsIn(ctx, r.runtimeAPI); err != nil {
 			return err
 		}
 	}
@@ -130,7 +123,7 @@ func (r *reconciler) placeInRuntime(ctx context.Context, name string, garden *op
 	if err != nil {
 		return err
 	}
-	runtime, err := running(ctx, r.runtimeAPI)
+	runtime, err := release.RunsIn(ctx, r.runtimeAPI)
 	if err != nil {
 		return err
 	}

@@ -12,13 +12,15 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/component/gardenlet/release"
+	"gardener.cloud/gardener/test/builder"
 )
 
 func TestPlaced(t *testing.T) {
 	for name, tc := range map[string]struct {
 		recorded         string
 		kubeconfig, seed bool
-		runtime          runs
+		runtime          release.Runs
 		want             string
 	}{
 		"new":                                 {},
@@ -27,9 +29,9 @@ func TestPlaced(t *testing.T) {
 		"deployed before":                     {recorded: inRuntime, seed: true, want: inRuntime},
 		"deployed elsewhere, the Seed was deleted": {recorded: elsewhere, want: elsewhere},
 		"not deployed by the operator":             {seed: true, want: elsewhere},
-		"not deployed, another in the runtime":     {seed: true, runtime: runs{Any: true, Seed: "b"}, want: elsewhere},
-		"not deployed, an unknown in the runtime":  {seed: true, runtime: runs{Any: true}, want: elsewhere},
-		"it runs in the runtime cluster":           {seed: true, runtime: runs{Any: true, Seed: "a"}, want: inRuntime},
+		"not deployed, another in the runtime":     {seed: true, runtime: release.Runs{Any: true, Seed: "b"}, want: elsewhere},
+		"not deployed, an unknown in the runtime":  {seed: true, runtime: release.Runs{Any: true}, want: elsewhere},
+		"it runs in the runtime cluster":           {seed: true, runtime: release.Runs{Any: true, Seed: "a"}, want: inRuntime},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := placed("a", tc.recorded, tc.kubeconfig, tc.seed, tc.runtime); got != tc.want {
@@ -43,22 +45,22 @@ func TestMayPlace(t *testing.T) {
 	for name, tc := range map[string]struct {
 		declared string
 		recorded map[string]string
-		runtime  runs
+		runtime  release.Runs
 		want     string
 	}{
 		"the first":                         {},
 		"the first, others elsewhere":       {recorded: map[string]string{"b": elsewhere}},
-		"the same again":                    {recorded: map[string]string{"a": inRuntime}, runtime: runs{Any: true, Seed: "a"}},
-		"it runs, and was not recorded":     {runtime: runs{Any: true, Seed: "a"}},
+		"the same again":                    {recorded: map[string]string{"a": inRuntime}, runtime: release.Runs{Any: true, Seed: "a"}},
+		"it runs, and was not recorded":     {runtime: release.Runs{Any: true, Seed: "a"}},
 		"declared":                          {declared: "a"},
 		"declared, instead of another":      {declared: "a", recorded: map[string]string{"b": inRuntime}},
-		"declared, an unknown one runs":     {declared: "a", runtime: runs{Any: true}},
-		"declared, another one runs":        {declared: "a", runtime: runs{Any: true, Seed: "b"}, want: `the gardenlet of seed "b" already runs`},
+		"declared, an unknown one runs":     {declared: "a", runtime: release.Runs{Any: true}},
+		"declared, another one runs":        {declared: "a", runtime: release.Runs{Any: true, Seed: "b"}, want: `the gardenlet of seed "b" already runs`},
 		"another is declared":               {declared: "b", recorded: map[string]string{"a": inRuntime}, want: `names gardenlet "b"`},
 		"another was first":                 {recorded: map[string]string{"b": inRuntime}, want: `annotate the Garden with operator.gardener.cloud/runtime-cluster-gardenlet=a`},
-		"another one runs":                  {runtime: runs{Any: true, Seed: "b"}, want: `the gardenlet of seed "b" already runs`},
-		"an unknown one runs":               {runtime: runs{Any: true}, want: "does not say for which seed"},
-		"an unknown one runs, recorded":     {recorded: map[string]string{"a": inRuntime}, runtime: runs{Any: true}},
+		"another one runs":                  {runtime: release.Runs{Any: true, Seed: "b"}, want: `the gardenlet of seed "b" already runs`},
+		"an unknown one runs":               {runtime: release.Runs{Any: true}, want: "does not say for which seed"},
+		"an unknown one runs, recorded":     {recorded: map[string]string{"a": inRuntime}, runtime: release.Runs{Any: true}},
 		"it had a kubeconfig":               {recorded: map[string]string{"a": elsewhere}, want: "ConfigMap garden/gardenlet-placements"},
 		"it had a kubeconfig, but declared": {declared: "a", recorded: map[string]string{"a": elsewhere}, want: "belongs to another cluster"},
 	} {
@@ -82,14 +84,14 @@ func TestPlacementStays(t *testing.T) {
 	named := func(name string) func(*seedmanagementv1alpha1.Gardenlet) {
 		return func(g *seedmanagementv1alpha1.Gardenlet) { g.Name = name }
 	}
-	if err := r.recordPlacement(t.Context(), object(referring), nil); err != nil {
+	if err := r.recordPlacement(t.Context(), builder.Gardenlet("a", referring), nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.recordPlacement(t.Context(), object(named("manual")), &corev1beta1.Seed{}); err != nil {
+	if err := r.recordPlacement(t.Context(), builder.Gardenlet("a", named("manual")), &corev1beta1.Seed{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"a", "manual"} {
-		if err := r.recordPlacement(t.Context(), object(named(name)), nil); err != nil {
+		if err := r.recordPlacement(t.Context(), builder.Gardenlet("a", named(name)), nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.placeInRuntime(t.Context(), name, garden); err == nil {

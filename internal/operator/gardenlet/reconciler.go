@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
@@ -15,15 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/yaml"
 
-	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/chart"
-	"gardener.cloud/gardener/internal/component/gardenlet"
 	"gardener.cloud/gardener/internal/component/gardenlet/release"
 	"gardener.cloud/gardener/internal/kube"
 )
@@ -170,18 +165,9 @@ func (r *reconciler) garden(ctx context.Context) (*operatorv1alpha1.Garden, erro
 	return &gardens.Items[0], nil
 }
 
-// caBundle returns the CA bundle of a cluster.
-func caBundle(config *rest.Config) ([]byte, error) {
-	config = rest.CopyConfig(config)
-	if err := rest.LoadTLSFiles(config); err != nil {
-		return nil, fmt.Errorf("read the CA bundle of the garden: %w", err)
-	}
-	return config.CAData, nil
-}
-
 // refuseOther returns an error if the gardenlet of another seed runs in the cluster.
 func (t *target) refuseOther(ctx context.Context, seed string) error {
-	found, err := running(ctx, t.api)
+	found, err := release.RunsIn(ctx, t.api)
 	if err != nil {
 		return t.foreign(err)
 	}
@@ -189,36 +175,6 @@ func (t *target) refuseOther(ctx context.Context, seed string) error {
 		return fmt.Errorf("the gardenlet of another seed already runs in the cluster: it cannot be seed %q too", seed)
 	}
 	return nil
-}
-
-// running returns the gardenlet that runs in a cluster.
-func running(ctx context.Context, api client.Reader) (runs, error) {
-	deployment := &appsv1.Deployment{}
-	key := client.ObjectKey{Namespace: constants.GardenNamespace, Name: gardenlet.Name}
-	if err := api.Get(ctx, key, deployment); apierrors.IsNotFound(err) {
-		return runs{}, nil
-	} else if err != nil {
-		return runs{}, fmt.Errorf("read Deployment %q: %w", key, err)
-	}
-	for _, volume := range deployment.Spec.Template.Spec.Volumes {
-		// The second name is that in deployments of the original.
-		if volume.ConfigMap == nil || !slices.Contains([]string{"configuration", "gardenlet-config"}, volume.Name) {
-			continue
-		}
-		config, key := &corev1.ConfigMap{}, client.ObjectKey{Namespace: deployment.Namespace, Name: volume.ConfigMap.Name}
-		if err := api.Get(ctx, key, config); apierrors.IsNotFound(err) {
-			continue
-		} else if err != nil {
-			return runs{}, fmt.Errorf("read ConfigMap %q: %w", key, err)
-		}
-		for _, text := range config.Data {
-			found := &gardenletconfigv1alpha1.GardenletConfiguration{}
-			if err := yaml.Unmarshal([]byte(text), found); err == nil && found.SeedConfig != nil {
-				return runs{Any: true, Seed: found.SeedConfig.Name}, nil
-			}
-		}
-	}
-	return runs{Any: true}, nil
 }
 
 // finish deletes the kubeconfig of a cluster whose Seed exists, the bootstrap token unless it has just been issued, and what requested the deployment.
@@ -230,7 +186,7 @@ func (r *reconciler) finish(ctx context.Context, object *seedmanagementv1alpha1.
 		return err
 	}
 	if !issued {
-		if err := r.deleteToken(ctx, object); err != nil {
+		if err := tokenOf(object).Delete(ctx, r.virtualAPI, r.virtualCache); err != nil {
 			return err
 		}
 	}
@@ -262,14 +218,8 @@ func (r *reconciler) deleteKubeconfig(ctx context.Context, object *seedmanagemen
 		logf.FromContext(ctx).Info("Keeping Secret to which spec.kubeconfigSecretRef refers, as it has no valid kubeconfig", "secret", klog.KObj(secret))
 		return nil
 	}
-	if err := deleteSame(ctx, r.virtualCache, secret); err != nil {
+	if err := kube.DeleteUnchanged(ctx, r.virtualCache, secret); err != nil {
 		return fmt.Errorf("delete Secret %q, to which spec.kubeconfigSecretRef refers: %w", key, err)
 	}
 	return nil
-}
-
-// deleteSame deletes an object if it is still as it was read.
-func deleteSame(ctx context.Context, c client.Client, object client.Object) error {
-	same := client.Preconditions{UID: new(object.GetUID()), ResourceVersion: new(object.GetResourceVersion())}
-	return client.IgnoreNotFound(c.Delete(ctx, object, same))
 }

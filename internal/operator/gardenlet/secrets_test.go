@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
-	"gardener.cloud/gardener/internal/kube/bootstraptoken"
 	"gardener.cloud/gardener/internal/validation/destination"
+	"gardener.cloud/gardener/test/builder"
 )
 
 const someKubeconfig = `{"current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
@@ -35,7 +35,7 @@ func exists(t *testing.T, c client.Client, object client.Object) bool {
 
 // A reference must not be a way to delete any Secret of the garden.
 func TestDeleteKubeconfig(t *testing.T) {
-	referring := object(func(g *seedmanagementv1alpha1.Gardenlet) {
+	referring := builder.Gardenlet("a", func(g *seedmanagementv1alpha1.Gardenlet) {
 		g.Spec.KubeconfigSecretRef = &corev1.LocalObjectReference{Name: "s"}
 	})
 	for name, tc := range map[string]struct {
@@ -58,41 +58,6 @@ func TestDeleteKubeconfig(t *testing.T) {
 				t.Errorf("the Secret exists: %t, want %t", got, tc.stays)
 			}
 		})
-	}
-}
-
-func TestDeleteToken(t *testing.T) {
-	name := "bootstrap-token-" + tokenID(object())
-	for description, want := range map[string]bool{bootstraptoken.ForSeed("a"): false, bootstraptoken.ForSeed("b"): true, "": true} {
-		token := secretWith("kube-system", name, "description", description)
-		c := fake.NewClientBuilder().WithObjects(token).Build()
-		r := &reconciler{virtualCache: c, virtualAPI: c}
-		if err := r.deleteToken(t.Context(), object()); err != nil {
-			t.Fatal(err)
-		}
-		if got := exists(t, c, token); got != want {
-			t.Errorf("the token with the description %q exists: %t, want %t", description, got, want)
-		}
-		if err := r.deleteToken(t.Context(), object(func(g *seedmanagementv1alpha1.Gardenlet) { g.Name = "none" })); err != nil {
-			t.Errorf("a token that does not exist: %v", err)
-		}
-	}
-}
-
-// The operator deletes and overwrites Secrets that have kubeconfigs only.
-func TestOwnKubeconfig(t *testing.T) {
-	c := fake.NewClientBuilder().WithObjects(
-		secretWith("garden", "gardenlet-a", "kubeconfig", someKubeconfig), secretWith("garden", "gardenlet-b", "kubeconfig", "{}"), secretWith("garden", "gardenlet-c", "x", "y"),
-	).Build()
-	cluster := &target{api: c, client: c}
-	for name, want := range map[string]string{
-		"gardenlet-a": "", "gardenlet-none": "",
-		"gardenlet-b": "spec.config.gardenClientConnection.kubeconfigSecret", "gardenlet-c": `Secret "garden/gardenlet-c" exists and has no kubeconfig`,
-	} {
-		err := cluster.ownKubeconfig(t.Context(), corev1.SecretReference{Namespace: "garden", Name: name}, "kubeconfigSecret")
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("ownKubeconfig(%s) = %v, want %q", name, err, want)
-		}
 	}
 }
 

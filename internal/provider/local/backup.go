@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,14 +16,14 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/extension"
+	"gardener.cloud/gardener/pkg/extension/generic"
 )
 
 const (
 	// bucketMode permits etcd to write to a bucket, whatever its user.
 	bucketMode = 0o777
-	// keyHostPath and keyBucket are the keys of backup Secrets: the directory of buckets on the node, and the name of the bucket.
+	// keyHostPath is the key of backup Secrets for the directory of buckets on the node.
 	keyHostPath = "hostPath"
-	keyBucket   = "bucketName"
 )
 
 // backupBuckets creates a directory on the node for each bucket, for the provider Local of etcd-backup-restore.
@@ -82,64 +81,22 @@ func (a *backupBuckets) secret(bucket *extensionsv1alpha1.BackupBucket) *corev1.
 	}
 }
 
-// backupEntries writes the Secrets with which control planes access their part of a bucket, and removes backups.
-type backupEntries struct {
-	client    client.Client
-	directory string
-}
-
-// Reconcile writes the Secret for etcd's backups, if the control plane is in this seed.
-func (a *backupEntries) Reconcile(ctx context.Context, entry *extensionsv1alpha1.BackupEntry, _ *extension.Cluster) error {
-	namespace := &corev1.Namespace{}
-	err := a.client.Get(ctx, client.ObjectKey{Name: controlPlaneOf(entry.Name)}, namespace)
-	if apierrors.IsNotFound(err) || err == nil && namespace.DeletionTimestamp != nil {
+// deleteBackups returns what removes all backups of an entry.
+func deleteBackups(directory string) func(context.Context, *extensionsv1alpha1.BackupEntry) error {
+	return func(_ context.Context, entry *extensionsv1alpha1.BackupEntry) error {
+		bucket, err := inside(directory, entry.Spec.BucketName)
+		if err != nil {
+			return err
+		}
+		objects, err := inside(bucket, generic.BackupPrefix(entry))
+		if err != nil {
+			return err
+		}
+		if err := os.RemoveAll(objects); err != nil {
+			return fmt.Errorf("remove backups: %w", err)
+		}
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("read control plane namespace: %w", err)
-	}
-	credentials, key := &corev1.Secret{}, client.ObjectKey{Namespace: entry.Spec.SecretRef.Namespace, Name: entry.Spec.SecretRef.Name}
-	if err := a.client.Get(ctx, key, credentials); err != nil {
-		return fmt.Errorf("read Secret %q: %w", key, err)
-	}
-	access := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: constants.BackupSecretName}, Type: corev1.SecretTypeOpaque,
-		Data: map[string][]byte{keyBucket: []byte(entry.Spec.BucketName)},
-	}
-	for key, value := range credentials.Data {
-		access.Data[key] = value
-	}
-	return kube.Apply(ctx, a.client, Name, access)
-}
-
-// Delete removes all backups of the entry.
-func (a *backupEntries) Delete(_ context.Context, entry *extensionsv1alpha1.BackupEntry, _ *extension.Cluster) error {
-	bucket, err := inside(a.directory, entry.Spec.BucketName)
-	if err != nil {
-		return err
-	}
-	objects, err := inside(bucket, entry.Name)
-	if err != nil {
-		return err
-	}
-	if err := os.RemoveAll(objects); err != nil {
-		return fmt.Errorf("remove backups: %w", err)
-	}
-	return nil
-}
-
-// Migrate keeps the backups.
-func (a *backupEntries) Migrate(context.Context, *extensionsv1alpha1.BackupEntry, *extension.Cluster) error {
-	return nil
-}
-
-// controlPlaneOf returns the namespace of the control plane of an entry. The name of the entry ends in the UID of the shoot.
-func controlPlaneOf(entry string) string {
-	entry = strings.TrimPrefix(entry, "source-") // the entry of the former seed during a migration
-	if end := strings.LastIndex(entry, "--"); end > 0 {
-		return entry[:end]
-	}
-	return entry
 }
 
 // inside returns the path of a directory in another one. A name that is not a single path element is refused.

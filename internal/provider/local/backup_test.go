@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/pkg/extension/generic"
 )
 
 func data(t *testing.T, c client.Client, namespace, name string) map[string]string {
@@ -36,7 +37,7 @@ func TestBackups(t *testing.T) {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--crazy"}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "entry"}, Data: map[string][]byte{"hostPath": []byte("/node")}},
 	).Build()
-	buckets, entries := &backupBuckets{c, directory, "/node", "extension"}, &backupEntries{c, directory}
+	buckets, entries := &backupBuckets{c, directory, "/node", "extension"}, &generic.BackupEntry{Client: c, Owner: Name, DeleteBackups: deleteBackups(directory)}
 	bucket := &extensionsv1alpha1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
 	entry := &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--crazy--00000000-0000-0000-0000-000000000001"}}
 	entry.Spec.BucketName, entry.Spec.SecretRef = "b", corev1.SecretReference{Namespace: "garden", Name: "entry"}
@@ -85,7 +86,7 @@ func TestBackups(t *testing.T) {
 }
 
 func TestBackupsStayInside(t *testing.T) {
-	entries := &backupEntries{fake.NewClientBuilder().Build(), t.TempDir()}
+	entries := &generic.BackupEntry{Client: fake.NewClientBuilder().Build(), DeleteBackups: deleteBackups(t.TempDir())}
 	for _, name := range []string{"", ".", "..", "../x", "a/b", "/etc"} {
 		entry := &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: "shoot--a--b--uid"}}
 		entry.Spec.BucketName = name
@@ -97,5 +98,42 @@ func TestBackupsStayInside(t *testing.T) {
 	entry := &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: "shoot--a--b--uid"}}
 	if err := entries.Reconcile(t.Context(), entry, nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// The entry of the former seed has its own Secret, and its backups are those without the prefix in its name. Migrating keeps them.
+func TestBackupsOfTheFormerSeed(t *testing.T) {
+	directory := t.TempDir()
+	c := fake.NewClientBuilder().WithObjects(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--crazy"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "entry"}, Data: map[string][]byte{"hostPath": []byte("/node")}},
+	).Build()
+	entries := &generic.BackupEntry{Client: c, Owner: Name, DeleteBackups: deleteBackups(directory)}
+	entry := &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--crazy--1"}}
+	entry.Spec.BucketName, entry.Spec.SecretRef = "new", corev1.SecretReference{Namespace: "garden", Name: "entry"}
+	source := entry.DeepCopy()
+	source.Name, source.Spec.BucketName = "source-"+entry.Name, "old"
+	for _, e := range []*extensionsv1alpha1.BackupEntry{entry, source} {
+		if err := os.MkdirAll(filepath.Join(directory, e.Spec.BucketName, entry.Name, "etcd-main"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := entries.Reconcile(t.Context(), e, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, bucket := range map[string]string{"etcd-backup": "new", "source-etcd-backup": "old"} {
+		if diff := cmp.Diff(map[string]string{"hostPath": "/node", "bucketName": bucket}, data(t, c, "shoot--dev--crazy", name)); diff != "" {
+			t.Errorf("Secret %s (-want +got):\n%s", name, diff)
+		}
+	}
+	exists := func(bucket string) bool {
+		_, err := os.Stat(filepath.Join(directory, bucket, entry.Name))
+		return err == nil
+	}
+	if err := entries.Migrate(t.Context(), entry, nil); err != nil || !exists("new") || !exists("old") {
+		t.Errorf("backups are gone after the migration (%v)", err)
+	}
+	if err := entries.Delete(t.Context(), source, nil); err != nil || !exists("new") || exists("old") {
+		t.Errorf("the backups of the former seed: %v", err)
 	}
 }

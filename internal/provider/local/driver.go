@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	providerlocalconfigv1alpha1 "gardener.cloud/gardener/api/config/providerlocal/v1alpha1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
+	"gardener.cloud/gardener/internal/component/gardenerprocess"
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
 	"gardener.cloud/gardener/internal/component/workload"
@@ -26,20 +28,33 @@ import (
 // driverName is the name of the container in the pods of the machine-controller-manager that creates local machines, of its command, and of its Role.
 const driverName = machinecontrollermanager.Name + "-" + Name
 
-// DriverRole lets the machine-controller-manager in a namespace create machines, which are pods with their user data in Secrets. What all drivers need,
-// the gardenlet grants it.
-func DriverRole(namespace string) (*rbacv1.Role, *rbacv1.RoleBinding) {
+const (
+	// credentialsDir is where the driver has the credentials of the shoot.
+	credentialsDir = "/var/run/secrets/gardener.cloud/infrastructure"
+	// checksumAnnotation replaces the pods with the driver when the kubeconfig changes.
+	checksumAnnotation = "checksum/secret-cloudprovider"
+)
+
+// DriverRole lets the machine-controller-manager of a control plane create machines in a namespace, which are pods with their user data in Secrets. What
+// all drivers need in the namespace of the control plane, the gardenlet grants it.
+func DriverRole(controlPlane, namespace string) (*rbacv1.Role, *rbacv1.RoleBinding) {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: driverName}
-	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{workload.Rule("", "pods", "create delete get list patch watch")}}
+	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+		workload.Rule("", "pods", "create delete get list patch watch"), workload.Rule("", "secrets", "create delete get patch"),
+	}}
 	return role, &rbacv1.RoleBinding{
 		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: driverName},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: machinecontrollermanager.Name}},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: controlPlane, Name: machinecontrollermanager.Name}},
 	}
 }
 
-// applyDriverRole applies it.
-func applyDriverRole(ctx context.Context, c client.Client, namespace string) error {
-	role, binding := DriverRole(namespace)
+// applyDriverRole applies it where the machines are, unless the credentials of the shoot have the permissions.
+func applyDriverRole(ctx context.Context, c client.Client, reader client.Reader, controlPlane string, credentials corev1.SecretReference) error {
+	kubeconfig, err := kubeconfigOf(ctx, reader, credentials)
+	if err != nil || len(kubeconfig) > 0 {
+		return err
+	}
+	role, binding := DriverRole(controlPlane, localv1alpha1.InfrastructureNamespace(controlPlane))
 	return kube.Apply(ctx, c, Name, role, binding)
 }
 
@@ -49,20 +64,24 @@ func addWebhooks(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLoca
 	return errors.Join(
 		webhook.Add(p, webhook.Options{
 			Name: Name, Namespace: c.Namespace, Service: server.Service, URL: server.URL, BindAddress: server.BindAddress, Port: server.Port,
-			Webhooks: []webhook.Webhook{controlplane.Webhook(p, controlplane.Options{Type: Type, Ensurer: ensurer(c.Images.Gardener)})},
+			Webhooks: []webhook.Webhook{controlplane.Webhook(p, controlplane.Options{Type: Type, Ensurer: ensurer(c.Images.Gardener, p.GetAPIReader())})},
 		}),
 		p.Add(&adoption{client: p.GetClient(), reader: p.GetAPIReader(), clock: clock.RealClock{}}),
 	)
 }
 
 // ensurer changes what the gardenlet deploys for control planes.
-func ensurer(image string) controlplane.Ensurer {
+func ensurer(image string, reader client.Reader) controlplane.Ensurer {
 	return controlplane.Ensurer{
-		MachineControllerManager: func(_ context.Context, shoot controlplane.Shoot, deployment *appsv1.Deployment) error {
+		MachineControllerManager: func(ctx context.Context, shoot controlplane.Shoot, deployment *appsv1.Deployment) error {
 			if image == "" {
 				return errors.New("provider-local is configured without the image of Gardener, which has the driver for machines")
 			}
-			controlplane.SetContainer(&deployment.Spec.Template.Spec, driverContainer(image, shoot.Namespace))
+			kubeconfig, err := kubeconfigOf(ctx, reader, corev1.SecretReference{Namespace: shoot.Namespace, Name: constants.SecretNameCloudProvider})
+			if err != nil {
+				return err
+			}
+			setDriver(&deployment.Spec.Template, image, shoot.Namespace, kubeconfig)
 			return nil
 		},
 		MachineControllerManagerAutoscaler: func(_ context.Context, shoot controlplane.Shoot, vpa *unstructured.Unstructured) error {
@@ -71,20 +90,27 @@ func ensurer(image string) controlplane.Ensurer {
 	}
 }
 
+// setDriver adds the container with the driver. If machines are in another cluster, it has the credentials of the shoot as files, and a checksum, as it
+// reads them when it starts.
+func setDriver(template *corev1.PodTemplateSpec, image, namespace string, kubeconfig []byte) {
+	container := driverContainer(image, namespace)
+	if len(kubeconfig) > 0 {
+		container.Args = append(container.Args, "--infrastructure-kubeconfig="+credentialsDir+"/"+kubeconfigKey)
+		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: constants.SecretNameCloudProvider, MountPath: credentialsDir, ReadOnly: true})
+		controlplane.SetVolume(&template.Spec, corev1.Volume{Name: constants.SecretNameCloudProvider, VolumeSource: corev1.VolumeSource{
+			Secret: &corev1.SecretVolumeSource{SecretName: constants.SecretNameCloudProvider},
+		}})
+		for _, label := range []string{constants.NetworkPolicyToPublicNetworks, constants.NetworkPolicyToPrivateNetworks} {
+			metav1.SetMetaDataLabel(&template.ObjectMeta, label, constants.NetworkPolicyAllowed)
+		}
+		metav1.SetMetaDataAnnotation(&template.ObjectMeta, checksumAnnotation, gardenerprocess.Checksum(string(kubeconfig)))
+	}
+	controlplane.SetContainer(&template.Spec, container)
+}
+
 func driverContainer(image, namespace string) corev1.Container {
 	container := controlplane.MachineController(Name, image, namespace)
 	container.Command = []string{operatingsystemconfig.NodeAgentPathInImage, driverName}
 	container.Env = []corev1.EnvVar{workload.PodName()}
 	return container
-}
-
-// deleteDriverRole deletes it.
-func deleteDriverRole(ctx context.Context, c client.Client, namespace string) error {
-	role, binding := DriverRole(namespace)
-	for _, object := range []client.Object{binding, role} {
-		if err := c.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete %T %q: %w", object, object.GetName(), err)
-		}
-	}
-	return nil
 }

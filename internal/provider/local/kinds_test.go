@@ -32,45 +32,6 @@ func TestNoConfig(t *testing.T) {
 	}
 }
 
-func TestInfrastructure(t *testing.T) {
-	reported := &extensionsv1alpha1.InfrastructureStatusNetworking{Nodes: []string{"10.1.0.0/16"}}
-	for name, tc := range map[string]struct {
-		asked   *string
-		before  *extensionsv1alpha1.InfrastructureStatusNetworking
-		refused string
-	}{
-		"no nodes":             {},
-		"those that there are": {asked: new("10.1.0.0/16")},
-		"other nodes": {
-			asked:   new("10.0.0.0/16"),
-			refused: `spec.networking.nodes: Invalid value: "10.0.0.0/16": leave it out: machines are pods of the seed, whose network is 10.1.0.0/16`,
-		},
-		"other nodes, and there are machines": {asked: new("10.0.0.0/16"), before: reported},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cluster := &extension.Cluster{
-				Seed:  &corev1beta1.Seed{Spec: corev1beta1.SeedSpec{Networks: corev1beta1.SeedNetworks{Pods: "10.1.0.0/16"}}},
-				Shoot: &corev1beta1.Shoot{Spec: corev1beta1.ShootSpec{Networking: &corev1beta1.Networking{Nodes: tc.asked}}},
-			}
-			infrastructure := &extensionsv1alpha1.Infrastructure{}
-			infrastructure.Status.Networking = tc.before
-			err := (infrastructures{}).Reconcile(t.Context(), infrastructure, cluster)
-			if tc.refused != "" {
-				if err == nil || err.Error() != tc.refused || !isConfigurationProblem(err) {
-					t.Errorf("Reconcile() is %v, want %s", err, tc.refused)
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(reported, infrastructure.Status.Networking); diff != "" {
-				t.Errorf("networking (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 func TestDNSRecord(t *testing.T) {
 	a := &dnsRecords{dnsserver.New([]string{"local.example"})}
 	exists := func() bool {

@@ -12,12 +12,11 @@ import (
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	providerlocalconfigv1alpha1 "gardener.cloud/gardener/api/config/providerlocal/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
@@ -26,6 +25,8 @@ import (
 	"gardener.cloud/gardener/internal/provider/local/dnsserver"
 	configvalidation "gardener.cloud/gardener/internal/validation/config"
 	"gardener.cloud/gardener/pkg/extension"
+	"gardener.cloud/gardener/pkg/extension/generic"
+	"gardener.cloud/gardener/pkg/extension/worker"
 )
 
 const (
@@ -65,7 +66,7 @@ func Component() process.Component[providerlocalconfigv1alpha1.ProviderLocalConf
 		Kinds: []process.AddToScheme{extensionsv1alpha1.AddToScheme, machinev1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme},
 		Options: func(_ *providerlocalconfigv1alpha1.ProviderLocalConfiguration, o *manager.Options) {
 			// Secrets are read by name, from the API server.
-			o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.Namespace{}, &resourcesv1alpha1.ManagedResource{}}}
+			o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.Namespace{}}}
 		},
 		Wire: Wire,
 	}
@@ -88,15 +89,15 @@ func Wire(ctx context.Context, p *process.Process, c *providerlocalconfigv1alpha
 		extension.AddHeartbeat(p, Name, c.Namespace),
 		add(p, classes, &dnsRecords{zones: zones}),
 		add(p, classes, &backupBuckets{p.GetClient(), c.Backup.Directory, c.Backup.HostPath, c.Namespace}),
-		add(p, classes, &backupEntries{p.GetClient(), c.Backup.Directory}),
+		add(p, classes, &generic.BackupEntry{Client: p.GetClient(), Owner: Name, DeleteBackups: deleteBackups(c.Backup.Directory)}),
 	)
 	if err != nil || !slices.Contains(classes, extensionsv1alpha1.ExtensionClassShoot) {
 		return err
 	}
 	return errors.Join(
 		addWebhooks(p, c),
-		add(p, classes, &infrastructures{}),
-		add(p, classes, &controlPlanes{p.GetClient()}),
+		addInfrastructures(p, c),
+		add(p, classes, &controlPlanes{p.GetClient(), p.GetAPIReader()}),
 		addNetworks(p, c),
 		add(p, classes, &operatingSystemConfigs{p.GetClient()}),
 		addWorkers(p, c),
@@ -112,16 +113,28 @@ func add[T extensionsv1alpha1.Object](p *process.Process, classes []extensionsv1
 func addNetworks(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
 	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.Network](&networks{p.GetClient(), c.Images.Flannel}))
 	o.Types = []string{networkType}
-	o.Watch = func(b *builder.Builder, toObjects handler.MapFunc) { watchManaged(b, toObjects, networkResource) }
+	o.Watch = extension.WatchManaged(networkResource)
+	return errors.Join(
+		extension.Add(p, o),
+		extension.AddHealthChecks(p, extension.HealthOptions[*extensionsv1alpha1.Network]{
+			Name: o.Name, Types: o.Types, Classes: o.Classes,
+			Checks: []extension.HealthCheck{extension.CheckManagedResource(corev1beta1.ShootSystemComponentsHealthy, networkResource)},
+		}),
+	)
+}
+
+// addInfrastructures adds the controller of Infrastructures, which also watches namespaces.
+func addInfrastructures(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
+	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.Infrastructure](&infrastructures{p.GetClient(), p.GetAPIReader()}))
+	o.Watch = watchNamespaces
 	return extension.Add(p, o)
 }
 
 // addWorkers adds the controller of Workers, which also watches machines.
 func addWorkers(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
-	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.Worker](&workers{
-		client: p.GetClient(), reader: p.GetAPIReader(), clock: clock.RealClock{}, registries: c.Machines.Registries,
-	}))
-	o.Watch = watchMachines
+	actuator := newWorkers(worker.Values{Client: p.GetClient(), Reader: p.GetAPIReader(), Clock: clock.RealClock{}}, c.Machines.Registries)
+	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.Worker](actuator))
+	o.Watch = worker.Watch
 	return errors.Join(extension.Add(p, o), extension.AddInPlaceStatus(p, Name, o.Types))
 }
 

@@ -51,7 +51,7 @@ func (a *networks) Reconcile(ctx context.Context, network *extensionsv1alpha1.Ne
 	if err != nil {
 		return fmt.Errorf("render flannel: %w", err)
 	}
-	if err := applyManaged(ctx, a.client, network.Namespace, networkResource, objects...); err != nil {
+	if err := extension.ApplyShoot(ctx, a.client, Name, network.Namespace, networkResource, objects...); err != nil {
 		return err
 	}
 	network.Status.IPFamilies = []extensionsv1alpha1.IPFamily{extensionsv1alpha1.IPFamilyIPv4}
@@ -60,15 +60,15 @@ func (a *networks) Reconcile(ctx context.Context, network *extensionsv1alpha1.Ne
 
 // Delete removes flannel from the shoot.
 func (a *networks) Delete(ctx context.Context, network *extensionsv1alpha1.Network, _ *extension.Cluster) error {
-	return deleteManaged(ctx, a.client, network.Namespace, networkResource)
+	return extension.DeleteManaged(ctx, a.client, network.Namespace, networkResource)
 }
 
 // ForceDelete keeps the objects in the shoot, which is deleted anyway.
 func (a *networks) ForceDelete(ctx context.Context, network *extensionsv1alpha1.Network, _ *extension.Cluster) error {
-	return releaseManaged(ctx, a.client, network.Namespace, networkResource)
+	return extension.ReleaseManaged(ctx, a.client, network.Namespace, networkResource)
 }
 
 // Migrate keeps flannel in the shoot.
 func (a *networks) Migrate(ctx context.Context, network *extensionsv1alpha1.Network, _ *extension.Cluster) error {
-	return releaseManaged(ctx, a.client, network.Namespace, networkResource)
+	return extension.ReleaseManaged(ctx, a.client, network.Namespace, networkResource)
 }

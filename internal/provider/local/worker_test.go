@@ -1,109 +1,88 @@
 package local
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
-	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/extension"
-	"gardener.cloud/gardener/test/golden"
+	"gardener.cloud/gardener/pkg/extension/worker"
 )
 
 const namespace = "shoot--dev--crazy"
 
-func newCluster(t *testing.T) *extension.Cluster {
+var credentials = corev1.SecretReference{Namespace: namespace, Name: "cloudprovider"}
+
+// profileWith sets the machine images of the cloud profile.
+func profileWith(t *testing.T, cluster *extension.Cluster, versions ...localv1alpha1.MachineImageVersion) {
 	t.Helper()
-	raw, err := json.Marshal(&localv1alpha1.CloudProfileConfig{MachineImages: []localv1alpha1.MachineImages{{
-		Name: "local", Versions: []localv1alpha1.MachineImageVersion{{Version: "1.0.0", Image: "registry.example/machine:v1"}, {
-			Version: "2.0.0", CapabilityFlavors: []localv1alpha1.MachineImageFlavor{
-				{Image: "registry.example/machine:v2-arm", Capabilities: corev1beta1.Capabilities{"architecture": {"arm64"}}},
-				{Image: "registry.example/machine:v2", Capabilities: corev1beta1.Capabilities{"architecture": {"amd64"}}},
-			},
-		}},
-	}}})
+	raw, err := json.Marshal(&localv1alpha1.CloudProfileConfig{MachineImages: []localv1alpha1.MachineImages{{Name: "local", Versions: versions}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster := &extension.Cluster{
-		Name: namespace, Annotations: map[string]string{extensionsv1alpha1.AnnotationGenericKubeconfigSecretName: "generic-token-kubeconfig-12345678"},
-		CloudProfile: &corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "local"}}, Shoot: &corev1beta1.Shoot{},
-	}
 	cluster.CloudProfile.Spec.ProviderConfig = &runtime.RawExtension{Raw: raw}
+}
+
+func newCluster(t *testing.T) *extension.Cluster {
+	t.Helper()
+	cluster := &extension.Cluster{Name: namespace, CloudProfile: &corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "local"}}, Shoot: &corev1beta1.Shoot{}}
 	cluster.CloudProfile.Spec.MachineTypes = []corev1beta1.MachineType{{Name: "small", CPU: resource.MustParse("2"), Memory: resource.MustParse("2Gi")}}
+	profileWith(t, cluster, localv1alpha1.MachineImageVersion{Version: "1.0.0", Image: "registry.example/machine:v1"}, localv1alpha1.MachineImageVersion{
+		Version: "2.0.0", CapabilityFlavors: []localv1alpha1.MachineImageFlavor{
+			{Image: "registry.example/machine:v2-arm", Capabilities: corev1beta1.Capabilities{"architecture": {"arm64"}}},
+			{Image: "registry.example/machine:v2", Capabilities: corev1beta1.Capabilities{"architecture": {"amd64"}}},
+		},
+	})
 	return cluster
 }
 
 func newWorker() *extensionsv1alpha1.Worker {
-	worker := &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "crazy"}}
-	worker.Spec.Region = "local"
-	worker.Spec.Pools = []extensionsv1alpha1.WorkerPool{{
-		Name: "pool", MachineType: "small", Minimum: 3, Maximum: 5, MaxSurge: intstr.FromInt32(1), Zones: []string{"a", "b"},
-		MachineImage:      &extensionsv1alpha1.MachineImage{Name: "local", Version: "2.0.0"},
-		UserDataSecretRef: corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "userdata"}, Key: "cloud_config"},
-		Labels:            map[string]string{"pool": "pool"}, Annotations: map[string]string{"note": "x"}, Taints: []corev1.Taint{{Key: "t", Effect: "NoSchedule"}},
-		NodeAgentSecretName: new("gardener-node-agent-pool-1"), Priority: new(int32(7)),
-		MachineControllerManager: &corev1beta1.MachineControllerManagerSettings{
-			MachineDrainTimeout: &metav1.Duration{Duration: time.Hour}, NodeConditions: []string{"A", "B"},
-		},
+	w := &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "crazy"}}
+	w.Spec.Region, w.Spec.SecretRef = "local", credentials
+	w.Spec.Pools = []extensionsv1alpha1.WorkerPool{{
+		Name: "pool", MachineType: "small", Minimum: 1, Maximum: 1, MachineImage: &extensionsv1alpha1.MachineImage{Name: "local", Version: "2.0.0"},
+		UserDataSecretRef:   corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "userdata"}, Key: "cloud_config"},
+		NodeAgentSecretName: new("gardener-node-agent-pool-1"),
 	}}
-	return worker
+	return w
 }
 
-func newWorkers(t *testing.T) *workers {
+// newSeed has the credentials of a shoot, with a kubeconfig if there is one.
+func newSeed(t *testing.T, kubeconfig string, objects ...client.Object) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: credentials.Namespace, Name: credentials.Name}}
+	if kubeconfig != "" {
+		secret.Data = map[string][]byte{"kubeconfig": []byte(kubeconfig)}
 	}
 	userData := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "userdata"}, Data: map[string][]byte{"cloud_config": []byte("#!/bin/bash")}}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&machinev1alpha1.MachineDeployment{}).WithObjects(userData).Build()
-	return &workers{
-		client: c, reader: c, clock: testingclock.NewFakePassiveClock(time.Unix(1000, 0)),
-		registries: []localv1alpha1.MachineRegistry{{Host: "registry.example", Mirrors: []string{"http://10.0.0.1:5000"}}},
-	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, secret, userData)...).Build()
 }
 
-// roll updates the status of deployments as the machine-controller-manager does.
-func (a *workers) roll(t *testing.T, change func(*machinev1alpha1.MachineDeployment)) {
-	t.Helper()
-	deployments, err := a.deployments(t.Context(), namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range deployments {
-		n := d.Spec.Replicas
-		d.Status = machinev1alpha1.MachineDeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, AvailableReplicas: n, ReadyReplicas: n}
-		if change != nil {
-			change(d)
-		}
-		if err := a.client.Status().Update(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
-	}
+func workersIn(seed client.Client) *workers {
+	return newWorkers(worker.Values{Client: seed, Reader: seed, Clock: testingclock.NewFakePassiveClock(time.Unix(1000, 0))},
+		[]localv1alpha1.MachineRegistry{{Host: "registry.example", Mirrors: []string{"http://10.0.0.1:5000"}}})
 }
 
 func waits(t *testing.T, err error, reason string) {
@@ -114,446 +93,28 @@ func waits(t *testing.T, err error, reason string) {
 	}
 }
 
-func names[T client.Object](t *testing.T, a *workers, list client.ObjectList, items func() []T) []string {
-	t.Helper()
-	if err := a.client.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
-		t.Fatal(err)
+func TestWorkerClass(t *testing.T) {
+	a, w, cluster := workersIn(newSeed(t, "")), newWorker(), newCluster(t)
+	waits(t, a.Reconcile(t.Context(), w, cluster), `0 of 1 machines of "shoot--dev--crazy-pool" are ready`)
+	classes := &machinev1alpha1.MachineClassList{}
+	if err := a.Client.List(t.Context(), classes); err != nil || len(classes.Items) != 1 {
+		t.Fatalf("%d classes, %v", len(classes.Items), err)
 	}
-	var out []string
-	for _, item := range items() {
-		out = append(out, item.GetName())
+	want := `{"apiVersion":"local.provider.extensions.gardener.cloud/v1alpha1","image":"registry.example/machine:v2","kind":"MachineProviderSpec",` +
+		`"namespace":"infra-shoot--dev--crazy","registries":[{"host":"registry.example","mirrors":["http://10.0.0.1:5000"]}]}`
+	if got := string(classes.Items[0].ProviderSpec.Raw); got != want || classes.Items[0].Provider != "local" {
+		t.Errorf("providerSpec is\n%s, want\n%s", got, want)
 	}
-	return out
-}
-
-func classes(t *testing.T, a *workers) []string {
-	t.Helper()
-	list := &machinev1alpha1.MachineClassList{}
-	return names(t, a, list, func() (out []*machinev1alpha1.MachineClass) {
-		for i := range list.Items {
-			out = append(out, &list.Items[i])
-		}
-		return out
-	})
-}
-
-func TestWorker(t *testing.T) {
-	a, worker, cluster := newWorkers(t), newWorker(), newCluster(t)
-	waits(t, a.Reconcile(t.Context(), worker, cluster),
-		`0 of 1 machines of "shoot--dev--crazy-pool-z2" are ready; 0 of 2 machines of "shoot--dev--crazy-pool-z1" are ready`)
-	a.roll(t, nil)
-	if err := a.Reconcile(t.Context(), worker, cluster); err != nil {
-		t.Fatal(err)
-	}
-	want := []extensionsv1alpha1.MachineDeployment{
-		{Name: namespace + "-pool-z1", Minimum: 2, Maximum: 3, Priority: new(int32(7))}, {Name: namespace + "-pool-z2", Minimum: 1, Maximum: 2, Priority: new(int32(7))},
-	}
-	if diff := cmp.Diff(want, worker.Status.MachineDeployments); diff != "" {
-		t.Errorf("machineDeployments (-want +got):\n%s", diff)
-	}
-	if !strings.Contains(string(worker.Status.ProviderStatus.Raw), `"image":"registry.example/machine:v2"`) {
-		t.Errorf("providerStatus is %s", worker.Status.ProviderStatus.Raw)
-	}
-	first := classes(t, a)
-
-	// The deployment is scaled, and the image is removed from the CloudProfile: replicas are kept, and machines are not replaced.
-	a.roll(t, func(d *machinev1alpha1.MachineDeployment) {
-		d.Spec.Replicas = 3
-		if err := a.client.Update(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
-		d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.AvailableReplicas = 3, 3, 3
-	})
-	cluster.CloudProfile.Spec.ProviderConfig = nil
-	waits(t, a.Reconcile(t.Context(), worker, cluster), `3 of 2 machines of "shoot--dev--crazy-pool-z2" are ready`) // its maximum
-	a.roll(t, nil)
-	if err := a.Reconcile(t.Context(), worker, cluster); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(first, classes(t, a)); diff != "" {
-		t.Errorf("machines are replaced (-want +got):\n%s", diff)
+	if !strings.Contains(string(w.Status.ProviderStatus.Raw), `"image":"registry.example/machine:v2"`) {
+		t.Errorf("providerStatus is %s", w.Status.ProviderStatus.Raw)
 	}
 
-	// New machines.
-	worker.Spec.Pools[0].NodeAgentSecretName = new("gardener-node-agent-pool-2")
-	a.roll(t, func(d *machinev1alpha1.MachineDeployment) { d.Status.UpdatedReplicas = 0 })
-	waits(t, a.Reconcile(t.Context(), worker, cluster),
-		`0 of 2 machines of "shoot--dev--crazy-pool-z2" are ready; 0 of 3 machines of "shoot--dev--crazy-pool-z1" are ready`)
-	if got := classes(t, a); len(got) != 4 {
-		t.Errorf("the old classes were deleted before their machines: %v", got)
-	}
-	a.roll(t, func(d *machinev1alpha1.MachineDeployment) {
-		d.Status.FailedMachines = []machinev1alpha1.MachineSummary{{Name: "m", LastOperation: machinev1alpha1.LastOperation{Type: "Create", Description: "no room", ErrorCode: "ResourceExhausted"}}}
-	})
-	if err := a.Reconcile(t.Context(), worker, cluster); err == nil || !strings.Contains(err.Error(), `machine "m": no room`) ||
-		!cmp.Equal(errorcode.Of(err), []corev1beta1.ErrorCode{corev1beta1.ErrorInfraResourcesDepleted}) {
-		t.Errorf("error is %v with codes %v", err, errorcode.Of(err))
-	}
-	a.roll(t, nil)
-	if err := a.Reconcile(t.Context(), worker, cluster); err != nil {
-		t.Fatal(err)
-	}
-	if got := classes(t, a); len(got) != 2 || cmp.Equal(got, first) {
-		t.Errorf("classes are %v", got)
-	}
-
-	// Hibernated: all machines are deleted, also those that the status does not count.
-	cluster.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
-	if err := a.Reconcile(t.Context(), worker, cluster); err == nil {
-		t.Error("the pass does not wait for machines")
-	}
-	a.roll(t, nil)
-	terminating := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "terminating"}}
-	if err := a.client.Create(t.Context(), terminating); err != nil {
-		t.Fatal(err)
-	}
-	waits(t, a.Reconcile(t.Context(), worker, cluster), "1 machines are being deleted")
-	if err := a.client.Delete(t.Context(), terminating); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Reconcile(t.Context(), worker, cluster); err != nil {
-		t.Fatal(err)
-	}
-
-	// Deleted.
-	machine := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "last"}}
-	if err := a.client.Create(t.Context(), machine); err != nil {
-		t.Fatal(err)
-	}
-	waits(t, a.Delete(t.Context(), worker, cluster), "1 machines, 0 MachineSets and 2 MachineDeployments are being deleted")
-	waits(t, a.ForceDelete(t.Context(), worker, cluster), "1 machines, 0 MachineSets and 0 MachineDeployments are being deleted")
-	if err := a.client.Get(t.Context(), client.ObjectKeyFromObject(machine), machine); err != nil || machine.Labels["force-deletion"] != "True" {
-		t.Errorf("the machine has labels %v, %v", machine.Labels, err)
-	}
-	if err := a.client.Delete(t.Context(), machine); err != nil {
-		t.Fatal(err)
-	}
-	waits(t, a.Delete(t.Context(), worker, cluster), "2 MachineClasses are being deleted")
-	if err := a.Delete(t.Context(), worker, cluster); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// pools are the names of the MachineDeployments that are not being deleted.
-func pools(t *testing.T, a *workers) []string {
-	t.Helper()
-	deployments, err := a.deployments(t.Context(), namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	maps.DeleteFunc(deployments, func(_ string, d *machinev1alpha1.MachineDeployment) bool { return d.DeletionTimestamp != nil })
-	return slices.Sorted(maps.Keys(deployments))
-}
-
-// The machines of a removed pool are only deleted when there are others for its pods.
-func TestRenamedPool(t *testing.T) {
-	const before, after = namespace + "-pool-z1", namespace + "-other"
-	ready := func(d *machinev1alpha1.MachineDeployment) {}
-	for name, tc := range map[string]struct {
-		change     func(*machinev1alpha1.MachineDeployment)
-		hibernated bool
-		none       bool
-		want       []string
-	}{
-		"its machines are not ready": {change: func(d *machinev1alpha1.MachineDeployment) {
-			if d.Name == after {
-				d.Status.AvailableReplicas = 0
-			}
-		}, want: []string{after, before, namespace + "-pool-z2"}},
-		"one of its machines has failed": {change: func(d *machinev1alpha1.MachineDeployment) {
-			if d.Name == after {
-				d.Status.FailedMachines = []machinev1alpha1.MachineSummary{{Name: "m"}}
-			}
-		}, want: []string{after, before, namespace + "-pool-z2"}},
-		"there is no room for its machines": {change: func(d *machinev1alpha1.MachineDeployment) {
-			if d.Name == after {
-				failed := machinev1alpha1.LastOperation{Type: machinev1alpha1.MachineOperationCreate, ErrorCode: "ResourceExhausted"}
-				d.Status.FailedMachines = []machinev1alpha1.MachineSummary{{Name: "m", LastOperation: failed}}
-			}
-		}, want: []string{after}},
-		"its machines are ready":      {change: ready, want: []string{after}},
-		"it has no machines for now":  {change: func(d *machinev1alpha1.MachineDeployment) { d.Status.ObservedGeneration-- }, hibernated: true, want: []string{after}},
-		"there are no pools any more": {change: ready, none: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			a, worker, cluster := newWorkers(t), newWorker(), newCluster(t)
-			_ = a.Reconcile(t.Context(), worker, cluster)
-			a.roll(t, nil)
-			if err := a.Reconcile(t.Context(), worker, cluster); err != nil {
-				t.Fatal(err)
-			}
-			worker.Spec.Pools[0].Name, worker.Spec.Pools[0].Zones = "other", nil
-			if tc.none {
-				worker.Spec.Pools = nil
-			}
-			cluster.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: &tc.hibernated}
-			if err := a.Reconcile(t.Context(), worker, cluster); err == nil {
-				t.Error("it waits for nothing")
-			}
-			a.roll(t, tc.change)
-			_ = a.Reconcile(t.Context(), worker, cluster)
-			if diff := cmp.Diff(tc.want, pools(t, a)); diff != "" {
-				t.Errorf("pools (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// What the cluster-autoscaler decides is kept within the bounds of the pool: also while a pass is under way, and after a hibernation it begins again.
-func TestReplicasAreThoseOfTheClusterAutoscaler(t *testing.T) {
-	const name = namespace + "-pool-z1" // from 2 to 3
-	for title, tc := range map[string]struct {
-		before   int32
-		minimum  int32
-		maximum  int32
-		sleeping bool
-		want     int32
-	}{
-		"within the bounds":       {before: 3, minimum: 3, maximum: 5, want: 3},
-		"above a new maximum":     {before: 3, minimum: 2, maximum: 3, want: 2},
-		"below a new minimum":     {before: 2, minimum: 6, maximum: 8, want: 3},
-		"a fixed size":            {before: 3, minimum: 2, maximum: 2, want: 1},
-		"hibernated":              {before: 3, minimum: 3, maximum: 5, sleeping: true},
-		"waking up":               {before: 0, minimum: 3, maximum: 5, want: 2},
-		"waking up, from nothing": {before: 0, minimum: 0, maximum: 5},
-	} {
-		t.Run(title, func(t *testing.T) {
-			a, worker, cluster := newWorkers(t), newWorker(), newCluster(t)
-			_ = a.Reconcile(t.Context(), worker, cluster)
-			a.scale(t, name, tc.before)
-			worker.Spec.Pools[0].Minimum, worker.Spec.Pools[0].Maximum = tc.minimum, tc.maximum
-			cluster.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: &tc.sleeping}
-			_ = a.Reconcile(t.Context(), worker, cluster)
-			deployments, err := a.deployments(t.Context(), namespace)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := deployments[name].Spec.Replicas; got != tc.want {
-				t.Errorf("%d replicas, want %d", got, tc.want)
-			}
-		})
-	}
-
-	a, worker, cluster := newWorkers(t), newWorker(), newCluster(t)
-	_ = a.Reconcile(t.Context(), worker, cluster)
-	scaled := false
-	a.reader = interceptor.NewClient(a.client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one is
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			err := c.List(ctx, list, options...)
-			if _, ok := list.(*machinev1alpha1.MachineDeploymentList); ok && !scaled {
-				scaled = true
-				a.scale(t, name, 3) //nolint:contextcheck // a helper of tests
-			}
-			return err
-		},
-	})
-	if err := a.Reconcile(t.Context(), worker, cluster); !apierrors.IsConflict(err) {
-		t.Errorf("a deployment that is scaled meanwhile: error is %v, want a conflict", err)
-	}
-	_ = a.Reconcile(t.Context(), worker, cluster)
-	deployments, err := a.deployments(t.Context(), namespace)
-	if err != nil || deployments[name].Spec.Replicas != 3 {
-		t.Errorf("%d replicas, %v", deployments[name].Spec.Replicas, err)
-	}
-}
-
-// scale changes the replicas of a deployment as the cluster-autoscaler does.
-func (a *workers) scale(t *testing.T, name string, replicas int32) {
-	t.Helper()
-	d := &machinev1alpha1.MachineDeployment{}
-	if err := a.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, d); err != nil {
-		t.Fatal(err)
-	}
-	d.Spec.Replicas = replicas
-	if err := a.client.Update(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// The gardenlet waits until MachineDeployments are reported for its last operation. Other passes change nothing.
-func TestMachineDeploymentsAreReportedInEachOperation(t *testing.T) {
-	a, worker, cluster := newWorkers(t), newWorker(), newCluster(t)
-	operation := func(state corev1beta1.LastOperationState, progress int32) {
-		worker.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile, State: state, Progress: progress}
-	}
-	for i, tc := range []struct {
-		state    corev1beta1.LastOperationState
-		progress int32
-		change   bool
-		reports  bool
-	}{
-		{corev1beta1.LastOperationStateProcessing, 1, false, true},
-		{corev1beta1.LastOperationStateProcessing, 50, false, false},
-		{corev1beta1.LastOperationStateError, 50, false, false},
-		{corev1beta1.LastOperationStateProcessing, 1, false, true},
-		{corev1beta1.LastOperationStateProcessing, 50, true, true},
-	} {
-		now := time.Unix(int64(2000+i), 0)
-		a.clock = testingclock.NewFakePassiveClock(now)
-		operation(tc.state, tc.progress)
-		if tc.change {
-			worker.Spec.Pools[0].Maximum++
-		}
-		_ = a.Reconcile(t.Context(), worker, cluster)
-		if got := worker.Status.MachineDeploymentsLastUpdateTime.Time.Equal(now); got != tc.reports {
-			t.Errorf("pass %d reports: %t, want %t", i, got, tc.reports)
-		}
-	}
-}
-
-// Errors that only a change by the user fixes are not retried all the time, so the user has to see their code.
-func TestMachineErrorCodes(t *testing.T) {
-	for _, tc := range []struct {
-		operation machinev1alpha1.MachineOperationType
-		code      string
-		want      []corev1beta1.ErrorCode
-	}{
-		{"Create", "ResourceExhausted", []corev1beta1.ErrorCode{"ERR_INFRA_RESOURCES_DEPLETED"}},
-		{"Create", "InvalidArgument", []corev1beta1.ErrorCode{"ERR_CONFIGURATION_PROBLEM"}},
-		{"Create", "Unauthenticated", []corev1beta1.ErrorCode{"ERR_INFRA_UNAUTHENTICATED"}},
-		{"Delete", "PermissionDenied", []corev1beta1.ErrorCode{"ERR_INFRA_UNAUTHORIZED"}},
-		{"Create", "Unavailable", nil},
-		{"HealthCheck", "PermissionDenied", nil},
-	} {
-		deployment := &machinev1alpha1.MachineDeployment{Status: machinev1alpha1.MachineDeploymentStatus{
-			Replicas: 1, UpdatedReplicas: 1,
-			FailedMachines: []machinev1alpha1.MachineSummary{{Name: "m", LastOperation: machinev1alpha1.LastOperation{Type: tc.operation, ErrorCode: tc.code}}},
-		}}
-		err := progress([]machines{{deployment: deployment}}, map[string]*machinev1alpha1.MachineDeployment{"": deployment}, nil)
-		if err == nil || !cmp.Equal(errorcode.Of(err), tc.want) {
-			t.Errorf("%s, %s: %v with codes %v, want %v", tc.operation, tc.code, err, errorcode.Of(err), tc.want)
-		}
-		deployment.Status.UpdatedReplicas = 0 // the machine is being replaced
-		err = progress([]machines{{deployment: deployment}}, map[string]*machinev1alpha1.MachineDeployment{"": deployment}, nil)
-		if err == nil || len(errorcode.Of(err)) > 0 {
-			t.Errorf("%s, %s of an old machine: %v with codes %v, want none", tc.operation, tc.code, err, errorcode.Of(err))
-		}
-	}
-}
-
-// A pool that is added again while its machines are being deleted is not ready: its replacement has to stay.
-func TestPoolThatComesBack(t *testing.T) {
-	deployment := &machinev1alpha1.MachineDeployment{}
-	deployment.Name = "pool"
-	all, existing := []machines{{deployment: deployment.DeepCopy()}}, map[string]*machinev1alpha1.MachineDeployment{"pool": deployment}
-	if err := progress(all, existing, nil); err != nil {
-		t.Fatal(err)
-	}
-	deployment.DeletionTimestamp = &metav1.Time{}
-	waits(t, progress(all, existing, nil), `MachineDeployment "pool" is being deleted, and will be created again`)
-}
-
-// What the machine-controller-manager has left in a hibernated shoot is waited for, by a reconciliation as well as by the deletion. A deployment without
-// machines is not: the machine-controller-manager of a shoot that was created hibernated does not run.
-func TestHibernatedWorker(t *testing.T) {
-	for name, tc := range map[string]struct {
-		change     func(*machinev1alpha1.MachineDeployment)
-		left       []client.Object // besides the MachineDeployments
-		reconciles string          // what a reconciliation waits for
-		deletes    string          // what the deletion waits for
-	}{
-		"nothing": {deletes: "0 machines, 0 MachineSets and 2 MachineDeployments are being deleted"},
-		"one that was created hibernated": {
-			change:  func(d *machinev1alpha1.MachineDeployment) { d.Generation = d.Status.ObservedGeneration + 1 },
-			deletes: "0 machines, 0 MachineSets and 2 MachineDeployments are being deleted",
-		},
-		"a set without its deployment": {
-			left: []client.Object{&machinev1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{
-				Namespace: namespace, Name: "outlived", Finalizers: []string{machinev1alpha1.MCMFinalizerName},
-			}}},
-			deletes: "0 machines, 1 MachineSets and 2 MachineDeployments are being deleted",
-		},
-		"a set that may still create a machine": {
-			left: []client.Object{&machinev1alpha1.MachineSet{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "late", Finalizers: []string{machinev1alpha1.MCMFinalizerName}},
-				Spec:       machinev1alpha1.MachineSetSpec{Replicas: 1},
-			}},
-			reconciles: "1 machines are being deleted", deletes: "0 machines, 1 MachineSets and 2 MachineDeployments are being deleted",
-		},
-		"a machine": {
-			left:       []client.Object{&machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}}},
-			reconciles: "1 machines are being deleted",
-			deletes:    "1 machines, 0 MachineSets and 2 MachineDeployments are being deleted",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			a, worker, cluster := newWorkers(t), newWorker(), newCluster(t)
-			cluster.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
-			if err := a.Reconcile(t.Context(), worker, cluster); err != nil {
-				t.Fatal(err)
-			}
-			deployments, err := a.deployments(t.Context(), namespace)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, d := range deployments {
-				d.Finalizers = []string{machinev1alpha1.MCMFinalizerName}
-				if tc.change != nil {
-					tc.change(d)
-				}
-				if err := a.client.Update(t.Context(), d); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for _, o := range tc.left {
-				if err := a.client.Create(t.Context(), o); err != nil {
-					t.Fatal(err)
-				}
-			}
-
-			if err := a.Reconcile(t.Context(), worker, cluster); tc.reconciles == "" && err != nil {
-				t.Fatal(err)
-			} else if tc.reconciles != "" {
-				waits(t, err, tc.reconciles)
-			}
-			for range 2 {
-				waits(t, a.Delete(t.Context(), worker, cluster), tc.deletes)
-			}
-		})
-	}
-}
-
-func TestWorkerObjects(t *testing.T) {
-	all, _, err := render(newWorker(), newCluster(t), newWorkers(t).registries, nil, func(corev1.SecretKeySelector) ([]byte, error) { return []byte("x"), nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	var objects []client.Object
-	for _, m := range all {
-		objects = append(objects, m.secret, m.class, m.deployment)
-	}
-	golden.Objects(t, "worker.yaml", objects, machinev1alpha1.AddToScheme)
-}
-
-// The numbers of a pool are distributed to its zones. A zone with zero can be updated nevertheless, as the pool allows.
-func TestWorkerUpdates(t *testing.T) {
-	type numbers struct{ surge, unavailable [2]int32 }
-	for name, tc := range map[string]struct {
-		surge, unavailable int32
-		want               numbers
-	}{
-		"one more at a time is one more in each zone":         {1, 0, numbers{[2]int32{1, 1}, [2]int32{0, 0}}},
-		"none more at a time is none more in each zone":       {0, 1, numbers{[2]int32{0, 0}, [2]int32{1, 1}}},
-		"where both are allowed, none is missing in the rest": {1, 1, numbers{[2]int32{1, 1}, [2]int32{1, 0}}},
-		"what is enough for all zones is shared":              {2, 2, numbers{[2]int32{1, 1}, [2]int32{1, 1}}},
-		"neither is allowed, but machines are replaced":       {0, 0, numbers{[2]int32{0, 0}, [2]int32{1, 1}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			worker := newWorker()
-			worker.Spec.Pools[0].MaxSurge, worker.Spec.Pools[0].MaxUnavailable = intstr.FromInt32(tc.surge), intstr.FromInt32(tc.unavailable)
-			all, _, err := render(worker, newCluster(t), nil, nil, func(corev1.SecretKeySelector) ([]byte, error) { return nil, nil })
-			if err != nil || len(all) != 2 {
-				t.Fatalf("%d parts, %v", len(all), err)
-			}
-			var got numbers
-			for i, m := range all {
-				update := m.deployment.Spec.Strategy.RollingUpdate
-				got.surge[i], got.unavailable[i] = update.MaxSurge.IntVal, update.MaxUnavailable.IntVal
-			}
-			if got != tc.want {
-				t.Errorf("got %v, want %v", got, tc.want)
-			}
-		})
+	// An image that is removed from the CloudProfile is kept, so that machines are not replaced.
+	profileWith(t, cluster)
+	waits(t, a.Reconcile(t.Context(), w, cluster), `0 of 1 machines of "shoot--dev--crazy-pool" are ready`)
+	again := &machinev1alpha1.MachineClassList{}
+	if err := a.Client.List(t.Context(), again); err != nil || len(again.Items) != 1 || again.Items[0].Name != classes.Items[0].Name {
+		t.Errorf("classes are %v, %v", again.Items, err)
 	}
 }
 
@@ -564,18 +125,104 @@ func TestWorkerRefuses(t *testing.T) {
 	}{
 		"no image":         {func(p *extensionsv1alpha1.WorkerPool) { p.MachineImage = nil }, "spec.pools[0].machineImage"},
 		"an unknown image": {func(p *extensionsv1alpha1.WorkerPool) { p.MachineImage.Version = "3.0.0" }, "spec.pools[0].machineImage"},
-		"an unknown type":  {func(p *extensionsv1alpha1.WorkerPool) { p.MachineType = "large" }, "spec.pools[0].machineType"},
 		"a configuration": {func(p *extensionsv1alpha1.WorkerPool) {
 			p.ProviderConfig = &runtime.RawExtension{Raw: []byte(`{"a":1}`)}
 		}, "spec.providerConfig"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			worker := newWorker()
-			tc.change(&worker.Spec.Pools[0])
-			err := newWorkers(t).Reconcile(t.Context(), worker, newCluster(t))
+			w := newWorker()
+			tc.change(&w.Spec.Pools[0])
+			err := workersIn(newSeed(t, "")).Reconcile(t.Context(), w, newCluster(t))
 			if err == nil || !strings.Contains(err.Error(), tc.want) || !errorcode.NeedsUser(errorcode.Of(err)) {
 				t.Errorf("error is %v with codes %v, want %q", err, errorcode.Of(err), tc.want)
 			}
 		})
+	}
+}
+
+// The driver may only work where machines are: in their namespace, unless its kubeconfig permits it, and in that of the control plane until the machines
+// of a former version are replaced.
+func TestDriverRole(t *testing.T) {
+	former := &machinev1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "former"}, ProviderSpec: runtime.RawExtension{Raw: []byte(`{"image":"x"}`)}}
+	for name, tc := range map[string]struct {
+		kubeconfig string
+		objects    []client.Object
+		want       []string
+	}{
+		"machines in the seed":               {want: []string{"infra-shoot--dev--crazy"}},
+		"machines in another cluster":        {kubeconfig: "x"},
+		"machines of a former version, also": {objects: []client.Object{former}, want: []string{"infra-shoot--dev--crazy", namespace}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seed := newSeed(t, tc.kubeconfig, tc.objects...)
+			var waiting *extension.Wait
+			if err := workersIn(seed).Reconcile(t.Context(), newWorker(), newCluster(t)); !errors.As(err, &waiting) {
+				t.Fatal(err)
+			}
+			roles, bindings := &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}
+			if err := errors.Join(seed.List(t.Context(), roles), seed.List(t.Context(), bindings)); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, role := range roles.Items {
+				got = append(got, role.Namespace)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || len(bindings.Items) != len(got) {
+				t.Errorf("roles (-want +got):\n%s", diff)
+			}
+			for _, binding := range bindings.Items {
+				if binding.Subjects[0].Namespace != namespace {
+					t.Errorf("the role is bound to an account of namespace %q", binding.Subjects[0].Namespace)
+				}
+			}
+		})
+	}
+}
+
+// A control plane does not move away from machines that the next seed would not find.
+func TestWorkerMigrates(t *testing.T) {
+	machine := func(id string) client.Object {
+		return &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}, Spec: machinev1alpha1.MachineSpec{ProviderID: id}}
+	}
+	for name, tc := range map[string]struct {
+		kubeconfig string
+		machines   []client.Object
+		want       string
+	}{
+		"no machines":                          {},
+		"machines that the other seed reaches": {kubeconfig: "x", machines: []client.Object{machine("local:///infra-shoot--dev--crazy/m")}},
+		"machines that only this seed reaches": {machines: []client.Object{machine("local:///infra-shoot--dev--crazy/m")}, want: `Secret "cloudprovider" has no key "kubeconfig"`},
+		"machines in the namespace of the control plane": {
+			kubeconfig: "x", machines: []client.Object{machine("local:///shoot--dev--crazy/m")}, want: `machine "m" is in the namespace of the control plane`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := workersIn(newSeed(t, tc.kubeconfig, tc.machines...)).Migrate(t.Context(), newWorker(), newCluster(t))
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tc.want) || !isConfigurationProblem(err)) {
+				t.Errorf("error is %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// A machine-controller-manager whose machines are in another cluster has the credentials, may connect to it, and is replaced when they change.
+func TestDriverContainer(t *testing.T) {
+	here, there, changed := &corev1.PodTemplateSpec{}, &corev1.PodTemplateSpec{}, &corev1.PodTemplateSpec{}
+	setDriver(here, "image", namespace, nil)
+	setDriver(there, "image", namespace, []byte("a"))
+	setDriver(there, "image", namespace, []byte("a"))
+	setDriver(changed, "image", namespace, []byte("b"))
+	if len(here.Spec.Volumes) > 0 || len(here.Annotations) > 0 || len(here.Labels) > 0 || len(here.Spec.Containers) != 1 {
+		t.Errorf("without a kubeconfig: %+v", here)
+	}
+	args := there.Spec.Containers[0].Args
+	if len(there.Spec.Volumes) != 1 || len(there.Spec.Containers) != 1 || args[len(args)-1] != "--infrastructure-kubeconfig=/var/run/secrets/gardener.cloud/infrastructure/kubeconfig" {
+		t.Errorf("with a kubeconfig: %+v", there.Spec)
+	}
+	if there.Labels["networking.gardener.cloud/to-private-networks"] != "allowed" {
+		t.Errorf("labels are %v", there.Labels)
+	}
+	if key := "checksum/secret-cloudprovider"; there.Annotations[key] == "" || there.Annotations[key] == changed.Annotations[key] {
+		t.Errorf("checksums are %v and %v", there.Annotations, changed.Annotations)
 	}
 }

@@ -60,6 +60,28 @@ type State struct {
 	HasNamespace bool
 	// Stopped is whether the kube-apiserver of a hibernated shoot has no pods. It has some if a wake-up has failed half way.
 	Stopped bool
+	// Migration is how far the move of the control plane to another seed is. Nil means that it does not move.
+	Migration *Migration
+	// Restoration is what the control plane is restored from, if it comes from another seed. Nil means that it does not.
+	Restoration *Restoration
+}
+
+// Migration is what is left of a control plane that moves to another seed.
+type Migration struct {
+	// Alive is whether its namespace exists and is not being deleted.
+	Alive bool
+	// HasAPIServer is whether the kube-apiserver is deployed.
+	HasAPIServer bool
+	// NeedsSnapshot is whether the final snapshot of etcd is not known to be taken: the BackupEntry is on this seed yet.
+	NeedsSnapshot bool
+}
+
+// Restoration is what a control plane is restored from.
+type Restoration struct {
+	// Saved is the content of the ShootState.
+	Saved corev1beta1.ShootStateSpec
+	// SourceBucket is the bucket that backups are copied from. Empty means that they are copied already, or that there are none.
+	SourceBucket string
 }
 
 // TechnicalID returns the name of the namespace of a new shoot.
@@ -297,8 +319,23 @@ func (s *State) BackupEntry() *corev1beta1.BackupEntry {
 	}
 }
 
+// SourceBackupEntry returns the BackupEntry for the backups in the bucket of the former seed.
+func (s *State) SourceBackupEntry() *corev1beta1.BackupEntry {
+	entry := s.BackupEntry()
+	entry.Name = constants.BackupSourcePrefix + "-" + entry.Name
+	if s.Restoration != nil {
+		entry.Spec.BucketName = s.Restoration.SourceBucket
+	}
+	return entry
+}
+
 // BackupEntryName returns the name of the BackupEntry, which is also the path of the backups in the bucket.
 func (s *State) BackupEntryName() string { return s.Namespace + "--" + string(s.Shoot.UID) }
+
+// BackupEntryName is the same for a Shoot that has a control plane.
+func BackupEntryName(shoot *corev1beta1.Shoot) string {
+	return (&State{Shoot: shoot, Namespace: shoot.Status.TechnicalID}).BackupEntryName()
+}
 
 // ScaleDownForbidden reports whether pods that users miss while they are replaced must not be replaced to request less: in important
 // clusters, and in those without a maintenance time window to which it could be delayed.

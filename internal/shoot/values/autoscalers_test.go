@@ -11,6 +11,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/component/etcd"
+	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/shoot/observed/observedtest"
 )
@@ -60,6 +61,47 @@ func TestAutoscalersOfControlPlanes(t *testing.T) {
 				t.Errorf("autoscalers (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The bounds for the pods of the kube-apiserver, and the smallest requests of one.
+func TestKubeAPIServersScale(t *testing.T) {
+	for name, tc := range map[string]struct {
+		off      bool
+		replicas int32
+		change   func(*corev1beta1.Shoot)
+		want     *kubeapiserver.Autoscaling
+	}{
+		"usual": {replicas: 1, change: func(*corev1beta1.Shoot) {}, want: &kubeapiserver.Autoscaling{MinReplicas: 2, MaxReplicas: 6}},
+		"highly available": {replicas: 2, change: func(s *corev1beta1.Shoot) {
+			s.Spec.ControlPlane = &corev1beta1.ControlPlane{HighAvailability: &corev1beta1.HighAvailability{
+				FailureTolerance: corev1beta1.FailureTolerance{Type: corev1beta1.FailureToleranceTypeNode},
+			}}
+		}, want: &kubeapiserver.Autoscaling{MinReplicas: 3, MaxReplicas: 6}},
+		"never fewer": {replicas: 1, change: func(s *corev1beta1.Shoot) {
+			s.Annotations = map[string]string{"alpha.control-plane.scaling.shoot.gardener.cloud/scale-down-disabled": "true"}
+		}, want: &kubeapiserver.Autoscaling{MinReplicas: 4, MaxReplicas: 6, ScaleDownDisabled: true}},
+		"hibernated":                 {change: func(*corev1beta1.Shoot) {}},
+		"a seed that does not scale": {off: true, replicas: 1, change: func(*corev1beta1.Shoot) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := observedtest.State()
+			tc.change(o.Shoot)
+			o.Seed.Spec.Settings = &corev1beta1.SeedSettings{VerticalPodAutoscaler: &corev1beta1.SeedSettingVerticalPodAutoscaler{Enabled: !tc.off}}
+			if diff := cmp.Diff(tc.want, horizontally(o, tc.replicas)); diff != "" {
+				t.Errorf("horizontally() (-want +got):\n%s", diff)
+			}
+		})
+	}
+	o := observedtest.State()
+	o.Seed.Spec.Settings = &corev1beta1.SeedSettings{VerticalPodAutoscaler: &corev1beta1.SeedSettingVerticalPodAutoscaler{Enabled: true}}
+	o.Shoot.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{Autoscaling: &corev1beta1.ControlPlaneAutoscaling{
+		MinAllowed: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2G")},
+	}}
+	vpas := Autoscalers(o, []client.Object{(workload.Workload{Name: "kube-apiserver", Container: corev1.Container{Resources: workload.Requests("250m", "2G")}}).Deployment()})
+	policies, _, _ := unstructured.NestedSlice(vpas[0].(*unstructured.Unstructured).Object, "spec", "resourcePolicy", "containerPolicies") //nolint:forcetypeassert // as above
+	if diff := cmp.Diff(map[string]any{"cpu": "20m", "memory": "2G"}, policies[0].(map[string]any)["minAllowed"]); diff != "" {            //nolint:forcetypeassert // as above
+		t.Errorf("minAllowed (-want +got):\n%s", diff)
 	}
 }
 

@@ -6,8 +6,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/dependencywatchdog"
 	"gardener.cloud/gardener/internal/component/kubecontrollermanager"
 	"gardener.cloud/gardener/internal/component/kubescheduler"
 	"gardener.cloud/gardener/internal/component/resourcemanager"
@@ -128,10 +131,38 @@ func (s Source) System(served []*metav1.APIResourceList) (shootsystem.Values, er
 	return v, nil
 }
 
-// Kubeconfigs returns the Secrets with kubeconfigs for extensions and the gardenlet, each with its URL of the kube-apiserver.
+// Kubeconfigs returns the Secrets with kubeconfigs for extensions, the gardenlet and the dependency-watchdog, each with its URL of the kube-apiserver.
 func (s Source) Kubeconfigs() map[string]string {
-	return map[string]string{
+	kubeconfigs := map[string]string{
 		constants.SecretNameGardener:         "https://" + append(s.Hosts(), s.SeedHost())[0],
 		constants.SecretNameGardenerInternal: "https://" + s.SeedHost(),
+	}
+	if s.watched() {
+		kubeconfigs[dependencywatchdog.Access] = "https://" + s.SeedHost()
+	}
+	return kubeconfigs
+}
+
+// watched is whether the dependency-watchdog probes the shoot, while it runs.
+func (s Source) watched() bool {
+	return !s.Shoot.Workerless() && dependencywatchdog.ProberEnabled(s.Seed)
+}
+
+// Resources returns the objects that the shoot contains besides those that every shoot contains, by the name of their ManagedResource.
+func (s Source) Resources() (map[string][]client.Object, error) {
+	if !s.watched() {
+		return nil, nil
+	}
+	return map[string][]client.Object{dependencywatchdog.ManagedResourceName: dependencywatchdog.TargetObjects()}, nil
+}
+
+// Unused returns what Kubeconfigs and Resources have had with other settings of the seed.
+func (s Source) Unused() []client.Object {
+	if s.watched() {
+		return nil
+	}
+	return []client.Object{
+		&resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: dependencywatchdog.ManagedResourceName}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: dependencywatchdog.Access}},
 	}
 }

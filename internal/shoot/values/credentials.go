@@ -15,7 +15,8 @@ func Credentials(s *observed.State, seedAPI client.Client, clock clock.PassiveCl
 	v := credentials.Values{
 		SeedAPI: seedAPI, Namespace: s.Namespace, Rotation: credentials.RotationOfShoot(s.Shoot.Status.Credentials), Workers: !s.Shoot.Workerless(),
 		SSHKey: s.Shoot.Spec.Provider.SSHAccessEnabled(), HostNames: s.Hosts(), TunnelHostName: s.TunnelHost(), Clock: clock, Replicated: s.HighlyAvailable(),
-		Monitoring: ptr.Deref(s.Shoot.Spec.Purpose, "") != corev1beta1.ShootPurposeTesting,
+		VerticalPodAutoscaler: s.Shoot.VerticalPodAutoscalerWanted(),
+		Monitoring:            ptr.Deref(s.Shoot.Spec.Purpose, "") != corev1beta1.ShootPurposeTesting,
 	}
 	if address, err := s.KubernetesServiceIP(); err == nil && address != nil {
 		v.Addresses = append(v.Addresses, address)

@@ -4,6 +4,11 @@ package apiserver
 
 import (
 	"context"
+	"fmt"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/stage"
@@ -53,12 +58,34 @@ func Deploy(in Inputs, replicas int32) func(context.Context) error {
 		if err != nil {
 			return err
 		}
+		if values.Autoscaling, err = in.autoscaling(ctx, values.Autoscaling); err != nil {
+			return err
+		}
 		objects, err := kubeapiserver.Objects(values)
 		if err != nil {
 			return err
 		}
 		return in.Run.Apply(ctx, objects...)
 	}
+}
+
+// autoscaling prepares how the number of pods is scaled. Without autoscaling, the HorizontalPodAutoscaler is deleted first: it must not change what is
+// applied next.
+func (in Inputs) autoscaling(ctx context.Context, desired *kubeapiserver.Autoscaling) (*kubeapiserver.Autoscaling, error) {
+	existing := &autoscalingv2.HorizontalPodAutoscaler{}
+	key := client.ObjectKey{Namespace: in.Run.Namespace, Name: in.Run.Of.Name(kubeapiserver.Name)}
+	if err := in.Run.SeedAPI.Get(ctx, key, existing); apierrors.IsNotFound(err) {
+		return desired, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("read HorizontalPodAutoscaler %q: %w", key.Name, err)
+	}
+	if desired != nil {
+		return desired.KeepReplicas(existing), nil
+	}
+	if err := in.Run.SeedAPI.Delete(ctx, existing); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("delete HorizontalPodAutoscaler %q: %w", key.Name, err)
+	}
+	return nil, nil
 }
 
 // CurrentValues returns the values with which the kube-apiserver is deployed now. It encrypts as before this run until all its pods can

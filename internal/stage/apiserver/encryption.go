@@ -2,10 +2,7 @@ package apiserver
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -17,16 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	"gardener.cloud/gardener/internal/component/encryption"
 	"gardener.cloud/gardener/internal/component/etcd"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/stage"
-	"gardener.cloud/gardener/internal/stage/credentials"
+	etcdstage "gardener.cloud/gardener/internal/stage/etcd"
 	"gardener.cloud/gardener/pkg/flow"
-	"gardener.cloud/gardener/pkg/secrets"
 )
 
 const (
@@ -86,7 +81,9 @@ func EncryptionTasks(in Inputs) []flow.Task {
 // backUp waits until a snapshot has all data as it was encrypted with the new key. One is taken every few minutes, and at once if etcd
 // answers the request for one.
 func (in Inputs) backUp(ctx context.Context) error {
-	if err := in.requestBackup(ctx); err != nil {
+	requesting, cancel := context.WithTimeout(ctx, snapshotTimeout)
+	defer cancel()
+	if err := etcdstage.Snapshot(requesting, in.Run, in.Credentials, "delta"); err != nil {
 		logf.FromContext(ctx).Info("Waiting for the next scheduled snapshot, as requesting one failed", "reason", err.Error())
 	}
 	return in.awaitBackup(ctx)
@@ -107,41 +104,6 @@ func (in Inputs) awaitBackup(ctx context.Context) error {
 	}, nil, client.InNamespace(in.Run.Namespace), client.MatchingLabels{
 		druidv1alpha1.LabelPartOfKey: etcd.Name(in.Run.Of, etcd.Main), druidv1alpha1.LabelComponentKey: druidv1alpha1.ComponentSnapshotLease,
 	})
-}
-
-// requestBackup has the leader of the main etcd take a snapshot of what was changed since the last one.
-func (in Inputs) requestBackup(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
-	defer cancel()
-	set, err := in.Credentials.OfEtcd()
-	if err != nil {
-		return err
-	}
-	own := set.Current(credentials.EtcdClient)
-	pair, err := tls.X509KeyPair(own.Data[secrets.DataKeyCertificate], own.Data[secrets.DataKeyPrivateKey])
-	if err != nil {
-		return fmt.Errorf("Secret %q: %w", own.Name, err)
-	}
-	cas := x509.NewCertPool()
-	cas.AppendCertsFromPEM(set.Bundle(constants.SecretNameCAETCD))
-	url := fmt.Sprintf("https://%s.%s.svc:%d/snapshot/delta", etcd.ServiceName(in.Run.Of, etcd.Main), in.Run.Namespace, etcd.PortBackup)
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
-	if err != nil {
-		return err
-	}
-	transport := &http.Transport{
-		TLSClientConfig:   &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: cas, MinVersion: tls.VersionTLS12},
-		DisableKeepAlives: true,
-	}
-	response, err := (&http.Client{Transport: transport}).Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", url, response.Status)
-	}
-	return nil
 }
 
 // encryptionReadable reports whether all pods of the kube-apiserver can read what is encrypted after this run.

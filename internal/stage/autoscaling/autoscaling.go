@@ -1,4 +1,5 @@
 // Package autoscaling is the stage for the cluster-autoscaler, which changes the number of nodes of a cluster between the bounds of its worker pools.
+// It also has the tasks for the Vertical Pod Autoscaler, which changes the requests of pods in the cluster.
 // Source: nodes-and-autoscaling.md 1.1.
 package autoscaling
 
@@ -10,10 +11,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
@@ -94,16 +93,15 @@ func (in Inputs) stop(ctx context.Context) error {
 
 // apply writes the cluster-autoscaler with a number of pods, and its permissions in the cluster before.
 func (in Inputs) apply(ctx context.Context, pods int32, deployments []extensionsv1alpha1.MachineDeployment) error {
-	existing := &appsv1.Deployment{}
-	key := client.ObjectKey{Namespace: in.Run.Namespace, Name: clusterautoscaler.Name}
-	if err := in.Run.SeedAPI.Get(ctx, key, existing); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read Deployment %q: %w", key.Name, err)
+	replicas, err := in.Run.ProtectedReplicas(ctx, clusterautoscaler.Name, pods)
+	if err != nil {
+		return err
 	}
 	machines, err := in.machines(ctx)
 	if err != nil {
 		return err
 	}
-	values, err := in.Values(replicas(existing, pods), deployments, machines)
+	values, err := in.Values(replicas, deployments, machines)
 	if err != nil {
 		return err
 	}
@@ -119,15 +117,6 @@ func (in Inputs) apply(ctx context.Context, pods int32, deployments []extensions
 		return err
 	}
 	return in.Run.Apply(ctx, objects...)
-}
-
-// replicas returns how many pods the Deployment has, which may not exist yet: the desired number, or those that it has while a dependency-watchdog has scaled
-// it down, as the kube-apiserver cannot be reached from the nodes.
-func replicas(existing *appsv1.Deployment, desired int32) int32 {
-	if _, ok := existing.Annotations[constants.DependencyWatchdogMeltdownProtectionActive]; ok {
-		return min(desired, ptr.Deref(existing.Spec.Replicas, desired))
-	}
-	return desired
 }
 
 // machines returns how many machines there are. There are none if the seed does not serve them.

@@ -54,34 +54,6 @@ func TestTasks(t *testing.T) {
 	}
 }
 
-func TestReplicas(t *testing.T) {
-	deployment := func(replicas *int32, protected bool) *appsv1.Deployment {
-		d := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: replicas}}
-		if protected {
-			d.Annotations = map[string]string{"dependency-watchdog.gardener.cloud/meltdown-protection-active": ""}
-		}
-		return d
-	}
-	for name, tc := range map[string]struct {
-		existing *appsv1.Deployment
-		desired  int32
-		want     int32
-	}{
-		"new":                                    {existing: &appsv1.Deployment{}, desired: 1, want: 1},
-		"running":                                {existing: deployment(new(int32(1)), false), desired: 1, want: 1},
-		"waking up":                              {existing: deployment(new(int32(0)), false), desired: 1, want: 1},
-		"scaled down by the watchdog":            {existing: deployment(new(int32(0)), true), desired: 1, want: 0},
-		"protected, not scaled down yet":         {existing: deployment(new(int32(1)), true), desired: 1, want: 1},
-		"hibernates while the watchdog protects": {existing: deployment(new(int32(1)), true), desired: 0, want: 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := replicas(tc.existing, tc.desired); got != tc.want {
-				t.Errorf("replicas() = %d, want %d", got, tc.want)
-			}
-		})
-	}
-}
-
 // seed returns a seed in which nothing is reconciled.
 func seed(t *testing.T, functions interceptor.Funcs, objects ...client.Object) client.WithWatch {
 	t.Helper()

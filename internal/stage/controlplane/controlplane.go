@@ -41,22 +41,32 @@ type Inputs struct {
 	Accesses []string
 	// Kubeconfigs are Secrets with kubeconfigs for extensions and the process that runs the flow, each with the URL of the kube-apiserver in it.
 	Kubeconfigs map[string]string
+	// Unused are objects beside the control plane that other settings have left.
+	Unused []client.Object
+	// Deletes is whether the cluster is being deleted, for which its controllers have to run.
+	Deletes bool
 	// Rotation is which credentials in the cluster itself are replaced.
 	Rotation Rotation
 }
 
-// Tasks returns the tasks that deploy the components, and after them those for what the cluster contains. The first ones need the
-// task kube-apiserver-ready.
-func Tasks(in Inputs) []flow.Task {
-	tasks := []flow.Task{
+// ResourceManagerTasks returns the tasks that deploy gardener-resource-manager. The first ones need the task kube-apiserver-ready.
+func ResourceManagerTasks(in Inputs) []flow.Task {
+	return []flow.Task{
 		flow.Do("access-secrets", "Creating Secrets for ServiceAccount tokens of control plane components", in.applyAccessSecrets, "credentials"),
 		flow.Do("tokens", "Requesting ServiceAccount tokens of control plane components", in.requestTokens, "access-secrets", "kube-apiserver-ready").
 			IfPresent("old-kube-apiserver-gone"), // it would sign with the old key
 		flow.Do("resource-manager", "Deploying gardener-resource-manager", DeployResourceManager(in, in.Replicas), "tokens"),
 		in.ready("resource-manager", resourcemanager.Name),
+	}
+}
+
+// Tasks returns the tasks that deploy the components, and after them those for what the cluster contains. The first ones need the
+// task kube-apiserver-ready.
+func Tasks(in Inputs) []flow.Task {
+	tasks := append(ResourceManagerTasks(in),
 		flow.Do("kube-controller-manager", "Deploying kube-controller-manager", DeployKubeControllerManager(in, in.Replicas), "tokens"),
 		in.ready("kube-controller-manager", kubecontrollermanager.Name),
-	}
+	)
 	if in.KubeScheduler != nil {
 		tasks = append(tasks,
 			flow.Do("kube-scheduler", "Deploying kube-scheduler", DeployKubeScheduler(in, in.Replicas), "tokens"),
@@ -101,7 +111,14 @@ func DeployResourceManager(in Inputs, replicas int32) func(context.Context) erro
 // DeployKubeControllerManager returns what a task does that deploys kube-controller-manager with a number of pods.
 func DeployKubeControllerManager(in Inputs, replicas int32) func(context.Context) error {
 	return func(ctx context.Context) error {
-		values, err := in.KubeControllerManager(replicas)
+		desired := replicas
+		if !in.Deletes {
+			var err error
+			if desired, err = in.Run.ProtectedReplicas(ctx, in.Run.Of.Name(kubecontrollermanager.Name), replicas); err != nil {
+				return err
+			}
+		}
+		values, err := in.KubeControllerManager(desired)
 		if err != nil {
 			return err
 		}

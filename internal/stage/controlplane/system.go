@@ -57,7 +57,7 @@ func (in Inputs) deploySystem(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return in.Run.Delete(ctx, in.Unused...)
 }
 
 // systemApplied waits until gardener-resource-manager has applied them.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,7 +50,11 @@ func (in Inputs) accessSecrets(ctx context.Context) ([]client.Object, error) {
 	}
 	bundle := set.Bundle(constants.SecretNameCACluster)
 	for name, server := range in.Kubeconfigs {
-		secret := shootaccess.Secret(in.Run.Namespace, constants.SecretNameGardener)
+		account, own := strings.CutPrefix(name, shootaccess.SecretName(""))
+		if !own {
+			account = constants.SecretNameGardener
+		}
+		secret := shootaccess.Secret(in.Run.Namespace, account)
 		secret.Name = name
 		before := &corev1.Secret{}
 		if err := in.Run.SeedAPI.Get(ctx, client.ObjectKeyFromObject(secret), before); client.IgnoreNotFound(err) != nil {

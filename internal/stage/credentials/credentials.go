@@ -25,22 +25,23 @@ import (
 
 // Names of credentials besides those that are constants of the API.
 const (
-	KubeAPIServer         = "kube-apiserver"
-	KubeAPIServerKubelet  = "kube-apiserver-kubelet"
-	KubeAggregator        = "kube-aggregator"
-	HTTPProxyClient       = "kube-apiserver-http-proxy"
-	EtcdServer            = "etcd-server"
-	EtcdPeerServer        = "etcd-peer-server"
-	EtcdClient            = "etcd-client"
-	KubeControllerManager = "kube-controller-manager-server"
-	KubeScheduler         = "kube-scheduler-server"
-	ResourceManager       = "gardener-resource-manager-server"
-	VPNSeedServer         = "vpn-seed-server"
-	VPNShootClient        = "vpn-shoot-client"
-	APIServerProxy        = "apiserver-proxy-client"
-	MetricsServer         = "metrics-server"
-	monitoringUser        = "admin"
-	caValidity            = 10 * 365 * 24 * time.Hour
+	KubeAPIServer          = "kube-apiserver"
+	KubeAPIServerKubelet   = "kube-apiserver-kubelet"
+	KubeAggregator         = "kube-aggregator"
+	HTTPProxyClient        = "kube-apiserver-http-proxy"
+	EtcdServer             = "etcd-server"
+	EtcdPeerServer         = "etcd-peer-server"
+	EtcdClient             = "etcd-client"
+	KubeControllerManager  = "kube-controller-manager-server"
+	KubeScheduler          = "kube-scheduler-server"
+	ResourceManager        = "gardener-resource-manager-server"
+	VPNSeedServer          = "vpn-seed-server"
+	VPNShootClient         = "vpn-shoot-client"
+	APIServerProxy         = "apiserver-proxy-client"
+	MetricsServer          = "metrics-server"
+	VPAAdmissionController = "vpa-admission-controller-server"
+	monitoringUser         = "admin"
+	caValidity             = 10 * 365 * 24 * time.Hour
 	// trustedAfterRenewal is how long a CA is trusted that was renewed by itself.
 	trustedAfterRenewal = 24 * time.Hour
 	tokenFile           = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig/token" //nolint:gosec // a path
@@ -65,6 +66,8 @@ type Values struct {
 	Replicated bool
 	// Workers is whether the shoot has nodes.
 	Workers bool
+	// VerticalPodAutoscaler is whether the shoot has a Vertical Pod Autoscaler.
+	VerticalPodAutoscaler bool
 	// SSHKey is whether users may log in to nodes.
 	SSHKey bool
 	// Monitoring is whether users have credentials for the monitoring of their shoot.

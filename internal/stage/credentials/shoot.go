@@ -30,6 +30,9 @@ func shootCertificates(v Values) []certificate {
 	}
 	tunnel := server(VPNSeedServer, constants.SecretNameCAVPN, "vpn-seed-server", "vpn-seed-server", v.Namespace)
 	tunnel.hosts, tunnel.addresses = append(tunnel.hosts, v.TunnelHostName), loopback()
+	if v.VerticalPodAutoscaler {
+		list = append(list, server(VPAAdmissionController, constants.SecretNameCACluster, "vpa-admission-controller", "vpa-webhook", v.Namespace))
+	}
 	return append(list, tunnel,
 		server(KubeScheduler, constants.SecretNameCACluster, "kube-scheduler", "kube-scheduler", v.Namespace),
 		server(MetricsServer, constants.SecretNameCAMetricsServer, "metrics-server", "metrics-server", "kube-system"),

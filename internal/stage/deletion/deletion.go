@@ -1,5 +1,6 @@
 // Package deletion is the stage that deletes a control plane, with everything that it has created elsewhere: in the reverse order of
-// their creation, or by force, without the help of extensions that do not work.
+// their creation, or by force, without the help of extensions that do not work. When the control plane moves to another seed, it deletes the
+// control plane only.
 package deletion
 
 import (

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	component "gardener.cloud/gardener/internal/component/etcd"
 	"gardener.cloud/gardener/internal/component/extensionobject"
@@ -38,13 +39,15 @@ type Inputs struct {
 	Ready func(*druidv1alpha1.Etcd) error
 	// BackupEntry is the desired one. Nil means that there are no backups.
 	BackupEntry *corev1beta1.BackupEntry
+	// Restoration is how etcd is restored on another seed. Nil means that it is not.
+	Restoration *Restoration
 }
 
 // Tasks returns the tasks of the stage.
 func Tasks(in Inputs) []flow.Task {
 	tasks := []flow.Task{
-		flow.Do(MainTask, "Deploying main etcd", Deploy(in, component.Main, in.Replicas), "credentials-etcd").IfPresent("backup-entry"),
-		flow.Do(EventsTask, "Deploying events etcd", Deploy(in, component.Events, in.Replicas), "credentials-etcd"),
+		flow.Do(MainTask, "Deploying main etcd", in.deploy(component.Main), "credentials-etcd").IfPresent("backup-entry", copyTask),
+		flow.Do(EventsTask, "Deploying events etcd", in.deploy(component.Events), "credentials-etcd"),
 	}
 	if in.Ready != nil {
 		tasks = append(tasks,
@@ -54,9 +57,21 @@ func Tasks(in Inputs) []flow.Task {
 	}
 	if in.BackupEntry != nil {
 		// The extension writes the credentials of backups into the namespace, and nothing if that does not exist.
-		tasks = append(tasks, flow.Await(stage.ExtensionTimeout, "backup-entry", "Waiting until BackupEntry is ready", in.backupEntry, "namespace", "cluster"))
+		tasks = append(tasks, flow.Await(stage.ExtensionTimeout, "backup-entry", "Waiting until BackupEntry is ready", in.backupEntry, "namespace", "cluster").
+			IfPresent(sourceEntryTask))
+	}
+	if in.Restoration != nil {
+		tasks = append(tasks, in.restorationTasks()...)
 	}
 	return tasks
+}
+
+// deploy returns what the first task for an Etcd does: it has all its members, but for one that is restored.
+func (in Inputs) deploy(role component.Role) func(context.Context) error {
+	if in.Restoration != nil && in.Replicas > 1 {
+		return in.deployFirst(role)
+	}
+	return Deploy(in, role, in.Replicas)
 }
 
 // Deploy returns what a task does that writes an Etcd. etcd-druid acts on changes of an existing one only when an annotation asks for it.
@@ -123,17 +138,29 @@ func Serves(e *druidv1alpha1.Etcd) error {
 
 // backupEntry writes the BackupEntry and waits until it is reconciled.
 func (in Inputs) backupEntry(ctx context.Context) error {
-	entry := &corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Namespace: in.BackupEntry.Namespace, Name: in.BackupEntry.Name}}
+	return in.applyEntry(ctx, in.BackupEntry, func(entry *corev1beta1.BackupEntry) {
+		last := entry.Status.LastOperation
+		switch {
+		case in.Restoration != nil && last != nil && last.Type == corev1beta1.LastOperationTypeMigrate:
+			entry.Annotations[constants.GardenerOperation] = constants.GardenerOperationRestore
+			entry.Spec.BucketName = in.BackupEntry.Spec.BucketName
+		case entry.Spec.BucketName == "": // existing backups stay in their bucket
+			entry.Spec.BucketName = in.BackupEntry.Spec.BucketName
+		}
+	})
+}
+
+// applyEntry writes a BackupEntry, with what a function changes besides, and waits until it is reconciled.
+func (in Inputs) applyEntry(ctx context.Context, desired *corev1beta1.BackupEntry, change func(*corev1beta1.BackupEntry)) error {
+	entry := &corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Namespace: desired.Namespace, Name: desired.Name}}
 	_, err := controllerutil.CreateOrPatch(ctx, in.Run.GardenCache, entry, func() error {
 		if entry.Annotations == nil {
 			entry.Annotations = map[string]string{}
 		}
-		maps.Copy(entry.Annotations, in.BackupEntry.Annotations)
-		entry.OwnerReferences = in.BackupEntry.OwnerReferences
-		if entry.Spec.BucketName == "" { // existing backups stay in their bucket
-			entry.Spec.BucketName = in.BackupEntry.Spec.BucketName
-		}
-		entry.Spec.SeedName = in.BackupEntry.Spec.SeedName
+		maps.Copy(entry.Annotations, desired.Annotations)
+		entry.OwnerReferences = desired.OwnerReferences
+		change(entry)
+		entry.Spec.SeedName = desired.Spec.SeedName
 		return nil
 	})
 	if err != nil {
@@ -147,7 +174,7 @@ func (in Inputs) backupEntry(ctx context.Context) error {
 		switch {
 		case current.Status.LastError != nil:
 			return errorcode.With(fmt.Errorf("BackupEntry %q: %s", entry.Name, current.Status.LastError.Description), current.Status.LastError.Codes...)
-		case last == nil || current.Status.ObservedGeneration != current.Generation:
+		case last == nil || current.Status.ObservedGeneration != current.Generation || current.Annotations[constants.GardenerOperation] != "":
 			return fmt.Errorf("BackupEntry %q was not reconciled yet", entry.Name)
 		case last.State != corev1beta1.LastOperationStateSucceeded:
 			return fmt.Errorf("BackupEntry %q: %s is %s: %s", entry.Name, last.Type, last.State, last.Description)

@@ -29,8 +29,8 @@ type Extension struct {
 	Type string
 	// Config is its configuration in the Shoot. It may be nil.
 	Config *runtime.RawExtension
-	// Reconcile and Delete are when it is reconciled and deleted.
-	Reconcile, Delete corev1beta1.ControllerResourceLifecycleStrategy
+	// Reconcile, Delete and Migrate are when it is reconciled, deleted, and released if the control plane moves to another seed.
+	Reconcile, Delete, Migrate corev1beta1.ControllerResourceLifecycleStrategy
 	// Timeout is for how long the extension may work.
 	Timeout time.Duration
 }
@@ -120,9 +120,12 @@ func (e Extension) timeout() time.Duration { return cmp.Or(e.Timeout, stage.Exte
 
 // registered returns an Extension with what its registration says.
 func registered(resource corev1beta1.ControllerResource) Extension {
-	e := Extension{Type: resource.Type, Reconcile: corev1beta1.AfterKubeAPIServer, Delete: corev1beta1.BeforeKubeAPIServer}
+	e := Extension{
+		Type: resource.Type, Reconcile: corev1beta1.AfterKubeAPIServer, Delete: corev1beta1.BeforeKubeAPIServer, Migrate: corev1beta1.BeforeKubeAPIServer,
+	}
 	if lifecycle := resource.Lifecycle; lifecycle != nil {
 		e.Reconcile, e.Delete = cmp.Or(ptr.Deref(lifecycle.Reconcile, ""), e.Reconcile), cmp.Or(ptr.Deref(lifecycle.Delete, ""), e.Delete)
+		e.Migrate = cmp.Or(ptr.Deref(lifecycle.Migrate, ""), e.Migrate)
 	}
 	if resource.ReconcileTimeout != nil {
 		e.Timeout = resource.ReconcileTimeout.Duration

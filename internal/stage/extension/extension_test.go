@@ -167,10 +167,10 @@ func registration(resources ...corev1beta1.ControllerResource) corev1beta1.Contr
 
 func TestDesired(t *testing.T) {
 	auto := []corev1beta1.ClusterType{corev1beta1.ClusterTypeShoot}
-	usual := Extension{Type: "a", Reconcile: corev1beta1.AfterKubeAPIServer, Delete: corev1beta1.BeforeKubeAPIServer}
+	usual := Extension{Type: "a", Reconcile: corev1beta1.AfterKubeAPIServer, Delete: corev1beta1.BeforeKubeAPIServer, Migrate: corev1beta1.BeforeKubeAPIServer}
 	configured := usual
 	configured.Config = &runtime.RawExtension{Raw: []byte("{}")}
-	own := Extension{Type: "a", Reconcile: corev1beta1.AfterWorker, Delete: corev1beta1.AfterKubeAPIServer, Timeout: time.Minute}
+	own := Extension{Type: "a", Reconcile: corev1beta1.AfterWorker, Delete: corev1beta1.AfterKubeAPIServer, Migrate: corev1beta1.AfterKubeAPIServer, Timeout: time.Minute}
 	for name, tc := range map[string]struct {
 		resource   corev1beta1.ControllerResource
 		extensions []corev1beta1.Extension
@@ -200,7 +200,7 @@ func TestDesired(t *testing.T) {
 			resource: corev1beta1.ControllerResource{
 				Kind: "Extension", Type: "a", AutoEnable: auto, ReconcileTimeout: &metav1.Duration{Duration: time.Minute},
 				Lifecycle: &corev1beta1.ControllerResourceLifecycle{
-					Reconcile: new(corev1beta1.AfterWorker), Delete: new(corev1beta1.AfterKubeAPIServer),
+					Reconcile: new(corev1beta1.AfterWorker), Delete: new(corev1beta1.AfterKubeAPIServer), Migrate: new(corev1beta1.AfterKubeAPIServer),
 				},
 			}, workers: 1, want: []Extension{own},
 		},
@@ -228,8 +228,8 @@ func TestStale(t *testing.T) {
 		corev1beta1.ControllerResource{Kind: "Network", Type: "unknown", Lifecycle: &corev1beta1.ControllerResourceLifecycle{Delete: new(corev1beta1.AfterWorker)}},
 	)})
 	want := []Extension{
-		{Type: "registered", Reconcile: corev1beta1.AfterKubeAPIServer, Delete: corev1beta1.AfterKubeAPIServer},
-		{Type: "unknown", Reconcile: corev1beta1.AfterKubeAPIServer, Delete: corev1beta1.BeforeKubeAPIServer},
+		{Type: "registered", Reconcile: corev1beta1.AfterKubeAPIServer, Delete: corev1beta1.AfterKubeAPIServer, Migrate: corev1beta1.BeforeKubeAPIServer},
+		{Type: "unknown", Reconcile: corev1beta1.AfterKubeAPIServer, Delete: corev1beta1.BeforeKubeAPIServer, Migrate: corev1beta1.BeforeKubeAPIServer},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Stale() (-want +got):\n%s", diff)

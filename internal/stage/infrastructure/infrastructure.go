@@ -38,8 +38,11 @@ type Inputs struct {
 	Requested bool
 	// Credentials have the SSH key. They are read after the task credentials.
 	Credentials *credentials.Set
-	// Hibernated is whether the Infrastructure is all that the cluster has.
+	// Hibernated is whether the Infrastructure is all that is reconciled.
 	Hibernated bool
+	// Restores is whether the control plane is restored on another seed: a hibernated one too gets the states of all its extensions, and what they
+	// write in the cluster waits until that wakes up.
+	Restores bool
 	// Result is what later stages read.
 	Result *Result
 }
@@ -117,13 +120,17 @@ func Tasks(in Inputs) []flow.Task {
 		flow.Await(stage.ExtensionTimeout, "infrastructure", "Waiting until Infrastructure is ready", in.reconcileInfrastructure, "credentials", "cluster").
 			IfPresent(stage.BeforeExtensions...),
 	}
-	if in.Hibernated {
+	after := []string{"infrastructure"}
+	switch {
+	case !in.Hibernated:
+		after = append(after, "resource-manager-ready")
+	case !in.Restores:
 		return tasks
 	}
 	return append(tasks,
-		flow.Await(stage.ExtensionTimeout, ControlPlaneTask, "Waiting until ControlPlane is ready", in.reconcileControlPlane, "infrastructure", "resource-manager-ready").
+		flow.Await(stage.ExtensionTimeout, ControlPlaneTask, "Waiting until ControlPlane is ready", in.reconcileControlPlane, after...).
 			IfPresent(stage.BeforeExtensions...),
-		flow.Await(stage.ExtensionTimeout, "network", "Waiting until Network is ready", in.reconcileNetwork, "infrastructure", "resource-manager-ready").
+		flow.Await(stage.ExtensionTimeout, "network", "Waiting until Network is ready", in.reconcileNetwork, after...).
 			IfPresent(stage.BeforeExtensions...),
 	)
 }

@@ -16,6 +16,7 @@ import (
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/pkg/flow"
@@ -64,6 +65,15 @@ func (in Inputs) deployManager(ctx context.Context, replicas int32) error {
 func (in Inputs) managerReplicas(ctx context.Context) (int32, error) {
 	if in.Deletes {
 		return in.Replicas, nil
+	}
+	if in.Restores {
+		worker := in.Run.Worker()
+		if err := in.Run.SeedAPI.Get(ctx, client.ObjectKeyFromObject(worker), worker); client.IgnoreNotFound(err) != nil {
+			return 0, fmt.Errorf("read Worker %q: %w", worker.Name, err)
+		}
+		if !extensionobject.Restored(worker) {
+			return 0, nil
+		}
 	}
 	busy, err := in.machinesChange(ctx)
 	if err != nil {

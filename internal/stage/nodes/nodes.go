@@ -14,7 +14,6 @@ import (
 	"gardener.cloud/gardener/internal/component/kubecontrollermanager"
 	"gardener.cloud/gardener/internal/component/kubeproxy"
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
-	"gardener.cloud/gardener/internal/component/managedresource"
 	"gardener.cloud/gardener/internal/component/metricsserver"
 	"gardener.cloud/gardener/internal/component/nodelocaldns"
 	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
@@ -22,6 +21,7 @@ import (
 	"gardener.cloud/gardener/internal/component/vpnshoot"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/pkg/flow"
+	"gardener.cloud/gardener/pkg/managedresource"
 )
 
 // networkResource is the ManagedResource with the agents of the VPN tunnel, and with the API server proxy of each node.
@@ -59,6 +59,9 @@ type Inputs struct {
 	Hibernates bool
 	// Deletes is whether the cluster is being deleted.
 	Deletes bool
+	// Restores is whether the control plane is restored on another seed: the machine-controller-manager starts when its extension has restored the
+	// machines, as it would delete what it does not know.
+	Restores bool
 	// ReplacesCAs is whether a rotation of CAs is prepared or completed.
 	ReplacesCAs bool
 	// UpdatesInPlace is whether nodes are to be updated in place.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -139,10 +140,11 @@ func RunTask(ctx context.Context, t *testing.T, tasks []flow.Task, id string) er
 func newCluster(scheme *runtime.Scheme) client.WithWatch {
 	byName := func(object client.Object) []string { return []string{object.GetName()} }
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(
-		&corev1beta1.Shoot{}, &operatorv1alpha1.Garden{}, &operatorv1alpha1.Extension{},
+		&corev1beta1.Shoot{}, &operatorv1alpha1.Garden{}, &operatorv1alpha1.Extension{}, &extensionsv1alpha1.Infrastructure{}, &extensionsv1alpha1.Worker{},
 	)
 	for _, kind := range []client.Object{
 		&corev1.Namespace{}, &corev1.Secret{}, &gatewayv1.Gateway{}, &appsv1.Deployment{}, &druidv1alpha1.Etcd{}, &resourcesv1alpha1.ManagedResource{},
+		&druidv1alpha1.EtcdCopyBackupsTask{}, &corev1beta1.BackupEntry{},
 		&extensionsv1alpha1.DNSRecord{}, &extensionsv1alpha1.Infrastructure{}, &extensionsv1alpha1.ControlPlane{}, &extensionsv1alpha1.Network{},
 		&extensionsv1alpha1.OperatingSystemConfig{}, &extensionsv1alpha1.Worker{}, &extensionsv1alpha1.Extension{},
 		&extensionsv1alpha1.BackupBucket{}, &extensionsv1alpha1.BackupEntry{},
@@ -195,17 +197,29 @@ func WatchWithoutList(ctx context.Context, c client.WithWatch, list client.Objec
 func reconcile(object runtime.Object) {
 	switch o := object.(type) {
 	case *appsv1.Deployment:
-		o.Status = appsv1.DeploymentStatus{
-			ObservedGeneration: o.Generation, Replicas: *o.Spec.Replicas, UpdatedReplicas: *o.Spec.Replicas, AvailableReplicas: *o.Spec.Replicas,
-		}
+		replicas := ptr.Deref(o.Spec.Replicas, 1)
+		o.Status = appsv1.DeploymentStatus{ObservedGeneration: o.Generation, Replicas: replicas, UpdatedReplicas: replicas, AvailableReplicas: replicas}
 	case *druidv1alpha1.Etcd:
 		o.Status = druidv1alpha1.EtcdStatus{ObservedGeneration: &o.Generation, Ready: new(true)}
+	case *druidv1alpha1.EtcdCopyBackupsTask:
+		o.Status = druidv1alpha1.EtcdCopyBackupsTaskStatus{ObservedGeneration: &o.Generation, Conditions: []druidv1alpha1.Condition{
+			{Type: druidv1alpha1.EtcdCopyBackupsTaskSucceeded, Status: druidv1alpha1.ConditionTrue},
+		}}
 	case extensionsv1alpha1.Object:
 		annotations := o.GetAnnotations()
+		operation := corev1beta1.LastOperationTypeReconcile
+		switch annotations["gardener.cloud/operation"] {
+		case "wait-for-state":
+			return
+		case "migrate":
+			operation = corev1beta1.LastOperationTypeMigrate
+		case "restore":
+			operation = corev1beta1.LastOperationTypeRestore
+		}
 		delete(annotations, "gardener.cloud/operation")
 		o.SetAnnotations(annotations)
 		o.GetExtensionStatus().SetObservedGeneration(o.GetGeneration())
-		o.GetExtensionStatus().SetLastOperation(&corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded})
+		o.GetExtensionStatus().SetLastOperation(&corev1beta1.LastOperation{Type: operation, State: corev1beta1.LastOperationStateSucceeded})
 		if config, ok := o.(*extensionsv1alpha1.OperatingSystemConfig); ok {
 			config.Status.CloudConfig = &extensionsv1alpha1.CloudConfig{SecretRef: corev1.SecretReference{Namespace: config.Namespace, Name: config.Name}}
 		}

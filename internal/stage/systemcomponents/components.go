@@ -19,7 +19,7 @@ import (
 )
 
 // autoscalerDeployments are the names of the Deployments of the Vertical Pod Autoscaler.
-var autoscalerDeployments = []string{verticalpodautoscaler.Recommender, verticalpodautoscaler.Updater, verticalpodautoscaler.AdmissionController}
+var autoscalerDeployments = verticalpodautoscaler.Parts()
 
 // Components are the objects whose health is not in the status of a ManagedResource: the tasks deploy them without one. They
 // have kind, namespace and name only.

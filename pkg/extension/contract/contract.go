@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -35,6 +36,12 @@ type Suite struct {
 	Foreign func(extensionsv1alpha1.Object)
 	// Fulfilled checks that what the object describes exists, and Gone that it no longer does. They may be nil.
 	Fulfilled, Gone func(*testing.T, extensionsv1alpha1.Object)
+	// Kept checks, when an object has been migrated and deleted in its seed, that what is outside of the seed still exists. It may be nil.
+	Kept func(*testing.T, extensionsv1alpha1.Object)
+	// State changes the state that was saved of an object before it is given to the one in the other seed. It may be nil: the state is that of the object.
+	State func(extensionsv1alpha1.Object, *runtime.RawExtension) *runtime.RawExtension
+	// Restored checks an object that was restored, besides Fulfilled. It may be nil.
+	Restored func(*testing.T, extensionsv1alpha1.Object)
 	// Immovable says that objects of the kind cannot migrate to another seed.
 	Immovable bool
 	// Timeout limits an operation. Zero means a minute.
@@ -92,9 +99,14 @@ func (s *run) foreign(t *testing.T) {
 	s.delete(t, own)
 }
 
+// migration does what the gardenlets of two seeds do: one migrates and deletes the object, the other creates it again, gives it the state, and restores it.
 func (s *run) migration(t *testing.T) {
 	obj := s.create(t, constants.GardenerOperationReconcile, nil)
 	s.await(t, obj, done(corev1beta1.LastOperationTypeCreate))
+	other, state := obj.DeepCopyObject().(extensionsv1alpha1.Object), obj.GetExtensionStatus().GetState() //nolint:forcetypeassert // a copy has its original's type
+	if s.State != nil {
+		state = s.State(obj, state)
+	}
 	s.request(t, obj, constants.GardenerOperationMigrate)
 	s.await(t, obj, func(o extensionsv1alpha1.Object) error {
 		if len(o.GetFinalizers()) > 0 {
@@ -102,10 +114,33 @@ func (s *run) migration(t *testing.T) {
 		}
 		return done(corev1beta1.LastOperationTypeMigrate)(o)
 	})
-	s.request(t, obj, constants.GardenerOperationRestore)
-	s.await(t, obj, done(corev1beta1.LastOperationTypeRestore))
-	s.fulfilled(t, obj)
 	s.delete(t, obj)
+	if s.Kept != nil {
+		s.Kept(t, obj)
+	}
+
+	other.SetResourceVersion("")
+	other.SetUID("")
+	other.SetFinalizers(nil)
+	annotate(other, constants.GardenerOperationWaitForState)
+	if err := s.Client.Create(t.Context(), other); err != nil {
+		t.Fatalf("create in the other seed: %v", err)
+	}
+	before := other.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has its original's type
+	other.GetExtensionStatus().SetState(state)
+	if err := s.Client.Status().Patch(t.Context(), other, client.MergeFrom(before)); err != nil {
+		t.Fatalf("write state: %v", err)
+	}
+	if len(other.GetFinalizers()) > 0 || other.GetExtensionStatus().GetLastOperation() != nil {
+		t.Error("the extension has reconciled an object that waits for its state")
+	}
+	s.request(t, other, constants.GardenerOperationRestore)
+	s.await(t, other, done(corev1beta1.LastOperationTypeRestore))
+	s.fulfilled(t, other)
+	if s.Restored != nil {
+		s.Restored(t, other)
+	}
+	s.delete(t, other)
 }
 
 // done checks that an operation has succeeded, as gardenlet does.

@@ -1,15 +1,19 @@
-// Package webhook serves the webhooks of an extension in the seed: it creates and renews their certificates, and registers them.
+// Package webhook serves the webhooks of an extension: it creates and renews their certificates, and registers them in the cluster of its
+// manager, or in shoots.
 //
-// It reads and writes Secrets with certificates in the namespace of the extension, and writes its MutatingWebhookConfiguration. Every replica serves
-// webhooks, whether it leads or not.
+// It reads and writes Secrets with certificates in the namespace of the extension, and writes webhook configurations, and ManagedResources with those of
+// shoots. Every replica serves webhooks, whether it leads or not.
 package webhook
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -17,15 +21,16 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/pkg/kube"
 	"gardener.cloud/gardener/pkg/secrets"
 )
 
@@ -36,6 +41,9 @@ const (
 	domain = ".extensions.gardener.cloud"
 	// DefaultTimeout is for how long the kube-apiserver waits for a response.
 	DefaultTimeout = 10 * time.Second
+
+	// defaultServicePort is Options.ServicePort if it is not set.
+	defaultServicePort int32 = 443
 
 	// checkInterval is how often it is checked whether a certificate has to be renewed, and retryInterval the same after an error.
 	checkInterval, retryInterval = time.Hour, 5 * time.Second
@@ -48,12 +56,14 @@ const (
 	trustedFor = serverValidity
 )
 
-// Webhook is a mutating webhook.
+// Webhook is a mutating or a validating webhook.
 type Webhook struct {
 	// Name is the first part of its name, such as "controlplane". It is its path, too.
 	Name string
 	// Handler answers the requests.
 	Handler admission.Handler
+	// Validating says that it changes nothing.
+	Validating bool
 	// Rules are the requests that it is called for.
 	Rules []admissionregistrationv1.RuleWithOperations
 	// NamespaceSelector and ObjectSelector select the objects.
@@ -70,33 +80,50 @@ type Options struct {
 	Name string
 	// Namespace is the namespace that it runs in. The registration is deleted with it.
 	Namespace string
-	// Service is the name of the Service of its pods, with the port 443.
+	// Service is the name of the Service of its pods.
 	Service string
+	// ServicePort is its port. Zero means 443.
+	ServicePort int32
+	// ByURL has the kube-apiserver connect by a URL with the name of the Service, for one that cannot use Services of its own cluster.
+	ByURL bool
 	// URL is the address, as host:port, by which the kube-apiserver connects to a process that runs outside of the cluster. Then there is no Service.
 	URL string
 	// BindAddress and Port are where it listens.
 	BindAddress string
 	Port        int
-	// Webhooks are all that it serves.
+	// Webhooks are those for the cluster of the manager.
 	Webhooks []Webhook
+	// Runtime is a client of the cluster in which the process runs, if that is not the cluster of the manager: certificates are there. So it is for admission
+	// controllers of a garden: the manager is for the virtual garden, whose kube-apiserver runs in the runtime cluster and connects by a URL.
+	Runtime client.Client
+	// OwnerNamespace is the namespace that the registration is deleted with. Empty means Namespace, and none with Runtime.
+	OwnerNamespace string
+	// Shoots are the webhooks for objects in shoots. Nil means none.
+	Shoots *Shoots
 	// Clock says when certificates are renewed. Nil means the real clock.
 	Clock clock.WithTicker
 }
 
 // Add adds the server, and what keeps its certificate and registration up to date, to a manager whose cluster is the seed.
 func Add(mgr manager.Manager, o Options) error {
-	if o.Name == "" || o.Namespace == "" || len(o.Webhooks) == 0 || (o.Service == "") == (o.URL == "") {
+	if o.Name == "" || o.Namespace == "" || len(o.Webhooks) == 0 && o.Shoots == nil || (o.Service == "") == (o.URL == "") {
 		return errors.New("webhooks need the name and the namespace of the extension, and either a Service or a URL")
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
 	k := &keeper{Options: o, client: mgr.GetClient(), reader: mgr.GetAPIReader()}
+	if o.Shoots != nil {
+		k.Shoots = new(*o.Shoots)
+		if err := addShoots(mgr, k); err != nil {
+			return err
+		}
+	}
 	server := crwebhook.NewServer(crwebhook.Options{
 		Host: o.BindAddress, Port: o.Port,
 		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.MinVersion, c.GetCertificate = tls.VersionTLS12, k.certificate }},
 	})
-	for _, w := range o.Webhooks {
+	for _, w := range k.all() {
 		server.Register("/"+w.Name, &admission.Webhook{Handler: w.Handler})
 	}
 	return errors.Join(mgr.Add(server), mgr.Add(k), mgr.AddReadyzCheck("webhooks", server.StartedChecker()))
@@ -108,6 +135,17 @@ type keeper struct {
 	client  client.Client
 	reader  client.Reader
 	current atomic.Pointer[tls.Certificate]
+	// bundle is the CA bundle for shoots, and changed gets an event when it is another one.
+	bundle  atomic.Pointer[[]byte]
+	changed chan<- event.GenericEvent
+}
+
+// all returns the webhooks of all clusters.
+func (k *keeper) all() []Webhook {
+	if k.Shoots == nil {
+		return k.Webhooks
+	}
+	return slices.Concat(k.Webhooks, k.Shoots.Webhooks)
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves.
@@ -147,7 +185,7 @@ func (k *keeper) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writtenWithin)
 	defer cancel()
 	certificates, err := secrets.New(ctx, secrets.Values{
-		Client: direct{k.client, k.reader}, Namespace: k.Namespace, Identity: k.Name + "-webhook", Clock: k.Clock,
+		Client: k.runtime(), Namespace: k.Namespace, Identity: k.Name + "-webhook", Clock: k.Clock,
 	})
 	if err != nil {
 		return err
@@ -173,15 +211,25 @@ func (k *keeper) renew(ctx context.Context) error {
 	if !ok {
 		return fmt.Errorf("there is no bundle of CA %q", ca)
 	}
-	if err := k.register(ctx, bundle.Data[secrets.DataKeyCertificateBundle]); err != nil {
+	caBundle := bundle.Data[secrets.DataKeyCertificateBundle]
+	if err := k.register(ctx, caBundle); err != nil {
 		return err
 	}
+	k.notify(caBundle)
 	pair, err := tls.X509KeyPair(secret.Data[secrets.DataKeyCertificate], secret.Data[secrets.DataKeyPrivateKey])
 	if err != nil {
 		return fmt.Errorf("the certificate in Secret %q is not valid: %w", secret.Name, err)
 	}
 	k.current.Store(&pair)
 	return certificates.Cleanup(ctx)
+}
+
+// runtime returns a client of the cluster with the certificates, which does not need them in a cache.
+func (k *keeper) runtime() client.Client {
+	if k.Runtime != nil {
+		return k.Runtime
+	}
+	return direct{k.client, k.reader}
 }
 
 // names are the DNS names of the Service.
@@ -193,40 +241,78 @@ func (k *keeper) names() []string {
 	return []string{k.Service, name, name + ".svc", name + ".svc.cluster.local"}
 }
 
-// register writes the MutatingWebhookConfiguration.
-func (k *keeper) register(ctx context.Context, caBundle []byte) error {
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := k.reader.Get(ctx, client.ObjectKey{Name: k.Namespace}, namespace); err != nil {
-		return fmt.Errorf("read Namespace %q: %w", k.Namespace, err)
+// notify has the bundle written to all shoots if it is not the one that they have.
+func (k *keeper) notify(caBundle []byte) {
+	if before := k.bundle.Swap(&caBundle); k.changed == nil || before != nil && bytes.Equal(*before, caBundle) {
+		return
 	}
-	config := Configuration(k.Options, caBundle)
-	config.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: namespace.Name, UID: namespace.UID}}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(config)
-	if err != nil {
-		return err
+	select {
+	case k.changed <- event.GenericEvent{Object: &extensionsv1alpha1.Cluster{}}:
+	default: // an event that is not processed yet, maybe as another replica leads, does the same
 	}
-	u := &unstructured.Unstructured{Object: content}
-	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-	if err := k.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(k.Name), client.ForceOwnership); err != nil {
-		return fmt.Errorf("apply MutatingWebhookConfiguration %q: %w", config.Name, err)
-	}
-	return nil
 }
 
-// Configuration renders the registration of the webhooks.
-func Configuration(o Options, caBundle []byte) *admissionregistrationv1.MutatingWebhookConfiguration {
-	config := &admissionregistrationv1.MutatingWebhookConfiguration{
-		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "MutatingWebhookConfiguration"},
-		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationPrefix + strings.TrimPrefix(o.Name, "gardener-extension-")},
+// register writes the webhook configurations of the cluster.
+func (k *keeper) register(ctx context.Context, caBundle []byte) error {
+	owner := k.OwnerNamespace
+	if owner == "" && k.Runtime == nil {
+		owner = k.Namespace
 	}
-	for _, w := range o.Webhooks {
-		connection := admissionregistrationv1.WebhookClientConfig{CABundle: caBundle}
-		if o.URL != "" {
-			connection.URL = new("https://" + o.URL + "/" + w.Name)
-		} else {
-			connection.Service = &admissionregistrationv1.ServiceReference{Namespace: o.Namespace, Name: o.Service, Path: new("/" + w.Name), Port: new(int32(443))}
+	var owners []metav1.OwnerReference
+	if owner != "" {
+		namespace := &metav1.PartialObjectMetadata{}
+		namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+		if err := k.reader.Get(ctx, client.ObjectKey{Name: owner}, namespace); err != nil {
+			return fmt.Errorf("read Namespace %q: %w", owner, err)
 		}
+		owners = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: namespace.Name, UID: namespace.UID}}
+	}
+	objects := present(Configurations(k.Options, caBundle))
+	for _, object := range objects {
+		object.SetOwnerReferences(owners)
+	}
+	return kube.Apply(ctx, k.client, k.Name, objects...)
+}
+
+func (o Options) servicePort() int32 { return cmp.Or(o.ServicePort, defaultServicePort) }
+
+// byService and byURL are how a kube-apiserver connects to the webhook with a name: in its own cluster by a Service, in others by a URL.
+func (o Options) byService(caBundle []byte) func(string) admissionregistrationv1.WebhookClientConfig {
+	return func(name string) admissionregistrationv1.WebhookClientConfig {
+		return admissionregistrationv1.WebhookClientConfig{CABundle: caBundle, Service: &admissionregistrationv1.ServiceReference{
+			Namespace: o.Namespace, Name: o.Service, Path: new("/" + name), Port: new(o.servicePort()),
+		}}
+	}
+}
+
+func (o Options) byURL(caBundle []byte) func(string) admissionregistrationv1.WebhookClientConfig {
+	host := o.URL
+	if host == "" {
+		host = fmt.Sprintf("%s.%s:%d", o.Service, o.Namespace, o.servicePort())
+	}
+	return func(name string) admissionregistrationv1.WebhookClientConfig {
+		return admissionregistrationv1.WebhookClientConfig{CABundle: caBundle, URL: new("https://" + host + "/" + name)}
+	}
+}
+
+// Configurations renders the registration of the webhooks in the cluster of the manager.
+func Configurations(
+	o Options, caBundle []byte,
+) (*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration) {
+	connection := o.byService(caBundle)
+	if o.URL != "" || o.ByURL || o.Runtime != nil {
+		connection = o.byURL(caBundle)
+	}
+	return configurations(o, "", o.Webhooks, connection)
+}
+
+func configurations(
+	o Options, suffix string, webhooks []Webhook, connection func(string) admissionregistrationv1.WebhookClientConfig,
+) (*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration) {
+	meta := metav1.ObjectMeta{Name: ConfigurationPrefix + strings.TrimPrefix(o.Name, ConfigurationPrefix) + suffix}
+	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta}
+	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: meta}
+	for _, w := range webhooks {
 		policy, timeout := admissionregistrationv1.Fail, w.Timeout
 		if w.IgnoreFailure {
 			policy = admissionregistrationv1.Ignore
@@ -234,14 +320,25 @@ func Configuration(o Options, caBundle []byte) *admissionregistrationv1.Mutating
 		if timeout == 0 {
 			timeout = DefaultTimeout
 		}
-		config.Webhooks = append(config.Webhooks, admissionregistrationv1.MutatingWebhook{
-			Name: w.Name + "." + strings.TrimPrefix(o.Name, "provider-") + domain, ClientConfig: connection, Rules: w.Rules,
+		rendered := admissionregistrationv1.ValidatingWebhook{
+			Name: w.Name + "." + strings.TrimPrefix(o.Name, "provider-") + domain, ClientConfig: connection(w.Name), Rules: w.Rules,
 			NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, FailurePolicy: &policy, TimeoutSeconds: new(int32(timeout.Seconds())),
 			MatchPolicy: new(admissionregistrationv1.Exact), SideEffects: new(admissionregistrationv1.SideEffectClassNone),
-			AdmissionReviewVersions: []string{"v1"}, ReinvocationPolicy: new(admissionregistrationv1.NeverReinvocationPolicy),
+			AdmissionReviewVersions: []string{"v1"},
+		}
+		if w.Validating {
+			validating.Webhooks = append(validating.Webhooks, rendered)
+			continue
+		}
+		mutating.Webhooks = append(mutating.Webhooks, admissionregistrationv1.MutatingWebhook{
+			Name: rendered.Name, ClientConfig: rendered.ClientConfig, Rules: rendered.Rules,
+			NamespaceSelector: rendered.NamespaceSelector, ObjectSelector: rendered.ObjectSelector,
+			FailurePolicy: rendered.FailurePolicy, TimeoutSeconds: rendered.TimeoutSeconds, MatchPolicy: rendered.MatchPolicy,
+			SideEffects: rendered.SideEffects, AdmissionReviewVersions: rendered.AdmissionReviewVersions,
+			ReinvocationPolicy: new(admissionregistrationv1.NeverReinvocationPolicy),
 		})
 	}
-	return config
+	return mutating, validating
 }
 
 // direct is a client that reads from the API server, so that no cache has to hold Secrets.

@@ -91,7 +91,7 @@ func TestConfiguration(t *testing.T) {
 		Name: "provider-example", Namespace: namespace, Service: "s",
 		Webhooks: []Webhook{{Name: "controlplane", NamespaceSelector: selector}, {Name: "network", IgnoreFailure: true, Timeout: 5 * time.Second}},
 	}
-	config := Configuration(o, []byte("bundle"))
+	config, _ := Configurations(o, []byte("bundle"))
 	if config.Name != "gardener-extension-provider-example" {
 		t.Errorf("name is %q", config.Name)
 	}
@@ -120,7 +120,8 @@ func TestConfiguration(t *testing.T) {
 		t.Errorf("selector (-want +got):\n%s", diff)
 	}
 	o.Service, o.URL = "", "127.0.0.1:8443"
-	if got := rows(Configuration(o, nil))[0].Path; got != "https://127.0.0.1:8443/controlplane" {
+	config, _ = Configurations(o, nil)
+	if got := rows(config)[0].Path; got != "https://127.0.0.1:8443/controlplane" {
 		t.Errorf("URL is %q", got)
 	}
 }

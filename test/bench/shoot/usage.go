@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 	"gardener.cloud/gardener/landscape"
 )
 
@@ -24,26 +26,26 @@ func (b *bench) measure(ctx context.Context, r *report, creations []*creation) e
 		if err := b.garden.Get(ctx, c.key(), current); err != nil {
 			return err
 		}
-		pods := &corev1.PodList{}
-		if err := b.seed.List(ctx, pods, client.InNamespace(current.Status.TechnicalID)); err != nil {
+		pods, machines := &corev1.PodList{}, &corev1.PodList{}
+		if err := errors.Join(
+			b.seed.List(ctx, pods, client.InNamespace(current.Status.TechnicalID)),
+			b.seed.List(ctx, machines, client.InNamespace(localv1alpha1.InfrastructureNamespace(current.Status.TechnicalID))),
+		); err != nil {
 			return err
 		}
-		machines := slices.DeleteFunc(slices.Clone(pods.Items), func(pod corev1.Pod) bool { return pod.Labels["app"] != landscape.MachineComponent })
 		for _, used := range landscape.UsageOf(pods.Items)[current.Status.TechnicalID] {
-			if used.Component != landscape.MachineComponent {
-				controlPlanes.add(used)
-			}
+			controlPlanes.add(used)
 		}
 		r.ControlPlanes++
-		if len(machines) == 0 {
+		if len(machines.Items) == 0 {
 			continue
 		}
 		inside := &corev1.PodList{}
 		if err := c.api.List(ctx, inside); err != nil {
 			return err
 		}
-		for i := range machines {
-			for _, used := range landscape.UsageOfMachine(&machines[i], inside.Items) {
+		for i := range machines.Items {
+			for _, used := range landscape.UsageOfMachine(&machines.Items[i], inside.Items) {
 				used.Component = program(used.Component)
 				nodes.add(used)
 			}

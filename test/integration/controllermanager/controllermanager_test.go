@@ -60,6 +60,8 @@ func TestControllers(t *testing.T) {
 		{"the quotas of a project are raised for what Gardener creates", testResourceQuota},
 		{"a profile reports how its versions are classified", testClassification},
 		{"a Shoot that moves to another seed reports whether that is ready", testMigrationConstraint},
+		{"a managed seed has the label of the seed of its Shoot", testManagedSeedLabel},
+		{"a set of managed seeds has as many as it says", testManagedSeedSet},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.test(t, g) })
 	}

@@ -24,8 +24,8 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	"gardener.cloud/gardener/charts"
-	"gardener.cloud/gardener/internal/chart"
 	"gardener.cloud/gardener/internal/component/crds"
+	"gardener.cloud/gardener/pkg/helm"
 	"gardener.cloud/gardener/test/env"
 	"gardener.cloud/gardener/test/schemas"
 )
@@ -183,7 +183,7 @@ func TestReferences(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := chart.Render(archive, chart.Release{Name: release.GetName(), Namespace: release.GetNamespace(), Values: values}); err != nil {
+	if _, err := helm.Render(archive, helm.Release{Name: release.GetName(), Namespace: release.GetNamespace(), Values: values}); err != nil {
 		t.Errorf("the chart refuses the values: %v", err)
 	}
 }

@@ -17,11 +17,11 @@ import (
 
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/charts"
-	"gardener.cloud/gardener/internal/chart"
 	"gardener.cloud/gardener/internal/component/crds"
 	"gardener.cloud/gardener/internal/provider/local"
 	"gardener.cloud/gardener/pkg/extension"
 	"gardener.cloud/gardener/pkg/extension/contract"
+	"gardener.cloud/gardener/pkg/helm"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -158,7 +158,7 @@ func install(t *testing.T, c client.Client, namespace string, gardener map[strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	rendered, err := chart.Render(archive, chart.Release{
+	rendered, err := helm.Render(archive, helm.Release{
 		Name: local.Name, Namespace: namespace, Kubernetes: version.Info{GitVersion: "v1.36.3", Major: "1", Minor: "36"},
 		Values: map[string]any{
 			"image": "registry.example/gardener:v1", "gardener": gardener, "dns": map[string]any{"nodePort": 30053, "servedByGarden": []any{"local"}},

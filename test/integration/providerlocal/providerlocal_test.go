@@ -3,6 +3,7 @@ package providerlocal
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -19,9 +20,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,8 +35,10 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	providerlocalconfigv1alpha1 "gardener.cloud/gardener/api/config/providerlocal/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/crds"
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
@@ -40,12 +46,15 @@ import (
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/internal/provider/local"
 	"gardener.cloud/gardener/pkg/extension/contract"
+	"gardener.cloud/gardener/test/builder"
 	"gardener.cloud/gardener/test/env"
 )
 
 const (
 	namespace = "shoot--dev--crazy"
-	address   = "127.0.0.1"
+	// machinesNamespace is where its machines are.
+	machinesNamespace = "infra-" + namespace
+	address           = "127.0.0.1"
 )
 
 // cluster starts API servers with the kinds that provider-local uses, and returns a client of the administrator.
@@ -127,7 +136,10 @@ func TestProviderLocal(t *testing.T) {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "extension"}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "extension", Name: "credentials"}},
 	)
-	directory, port := run(t, e, e.Config, "extension")
+	// As the ServiceAccount of the chart, so that what its role lacks shows.
+	install(t, c, "extension", map[string]any{"seed": map[string]any{"name": "local"}})
+	directory, port := run(t, e, as(e.Config, "extension"), "extension")
+	finalizeNamespaces(t, c)
 	number := 0
 	meta := func() metav1.ObjectMeta {
 		number++
@@ -159,15 +171,32 @@ func TestProviderLocal(t *testing.T) {
 		})
 	})
 	t.Run("Infrastructure", func(t *testing.T) {
+		machinesAreKept := func(t *testing.T, _ extensionsv1alpha1.Object) {
+			made := &corev1.Namespace{}
+			if err := c.Get(t.Context(), client.ObjectKey{Name: machinesNamespace}, made); err != nil || made.DeletionTimestamp != nil {
+				t.Errorf("the namespace of the machines is missing: %v", err)
+			}
+		}
 		contract.Run(t, contract.Suite{
 			Client: c,
 			New: func() extensionsv1alpha1.Object {
 				return &extensionsv1alpha1.Infrastructure{ObjectMeta: meta(), Spec: extensionsv1alpha1.InfrastructureSpec{DefaultSpec: ofType("local"), Region: "local", SecretRef: secret}}
 			},
-			Foreign: func(o extensionsv1alpha1.Object) { o.(*extensionsv1alpha1.Infrastructure).Spec.Type = "aws" },
+			Foreign:   func(o extensionsv1alpha1.Object) { o.(*extensionsv1alpha1.Infrastructure).Spec.Type = "aws" },
+			Fulfilled: machinesAreKept,
+			Kept:      machinesAreKept,
+			Gone: func(t *testing.T, _ extensionsv1alpha1.Object) {
+				if err := c.Get(t.Context(), client.ObjectKey{Name: machinesNamespace}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
+					t.Errorf("the namespace of the machines still exists: %v", err)
+				}
+			},
 		})
 	})
 	t.Run("ControlPlane", func(t *testing.T) {
+		create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: machinesNamespace}})
+		t.Cleanup(func() {
+			_ = c.Delete(context.WithoutCancel(t.Context()), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: machinesNamespace}})
+		})
 		contract.Run(t, contract.Suite{
 			Client: c,
 			New: func() extensionsv1alpha1.Object {
@@ -175,7 +204,7 @@ func TestProviderLocal(t *testing.T) {
 			},
 			Foreign: func(o extensionsv1alpha1.Object) { o.(*extensionsv1alpha1.ControlPlane).Spec.Type = "aws" },
 			Fulfilled: func(t *testing.T, _ extensionsv1alpha1.Object) {
-				key := client.ObjectKey{Namespace: namespace, Name: "machine-controller-manager-provider-local"}
+				key := client.ObjectKey{Namespace: machinesNamespace, Name: "machine-controller-manager-provider-local"}
 				if err := errors.Join(c.Get(t.Context(), key, &rbacv1.Role{}), c.Get(t.Context(), key, &rbacv1.RoleBinding{})); err != nil {
 					t.Error(err)
 				}
@@ -198,6 +227,33 @@ func TestProviderLocal(t *testing.T) {
 					t.Error(err)
 				}
 			},
+		})
+	})
+	t.Run("health of the Network", func(t *testing.T) {
+		health := func(status corev1beta1.ConditionStatus) func(*testing.T, extensionsv1alpha1.Object) {
+			return func(t *testing.T, _ extensionsv1alpha1.Object) {
+				mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "extension-networking-flannel"}}
+				env.EditStatus(t, c, mr, func(mr *resourcesv1alpha1.ManagedResource) {
+					mr.Status.ObservedGeneration, mr.Status.Conditions = mr.Generation, nil
+					for typ, is := range map[corev1beta1.ConditionType]corev1beta1.ConditionStatus{
+						resourcesv1alpha1.ResourcesApplied: corev1beta1.ConditionTrue, resourcesv1alpha1.ResourcesHealthy: status,
+						resourcesv1alpha1.ResourcesProgressing: corev1beta1.ConditionFalse,
+					} {
+						mr.Status.Conditions = append(mr.Status.Conditions, corev1beta1.Condition{
+							Type: typ, Status: is, Reason: "Test", Message: "test", LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
+						})
+					}
+				})
+			}
+		}
+		contract.RunHealth(t, contract.HealthSuite{
+			Client: c, Condition: corev1beta1.ShootSystemComponentsHealthy,
+			New: func() extensionsv1alpha1.Object {
+				return &extensionsv1alpha1.Network{ObjectMeta: meta(), Spec: extensionsv1alpha1.NetworkSpec{
+					DefaultSpec: ofType("flannel"), PodCIDR: "10.3.0.0/16", ServiceCIDR: "10.4.0.0/16",
+				}}
+			},
+			Heal: health(corev1beta1.ConditionTrue), Break: health(corev1beta1.ConditionFalse),
 		})
 	})
 	t.Run("OperatingSystemConfig", func(t *testing.T) {
@@ -258,6 +314,115 @@ func TestProviderLocal(t *testing.T) {
 				}
 			},
 		})
+	})
+}
+
+// finalizeNamespaces does what the namespace controller does for empty namespaces.
+func finalizeNamespaces(t *testing.T, c client.WithWatch) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	changes, err := c.Watch(ctx, &corev1.NamespaceList{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { changes.Stop(); cancel() })
+	go func() {
+		for change := range changes.ResultChan() {
+			if ns, ok := change.Object.(*corev1.Namespace); ok && ns.DeletionTimestamp != nil && len(ns.Spec.Finalizers) > 0 {
+				ns.Spec.Finalizers = nil
+				_ = c.SubResource("finalize").Update(ctx, ns) // what is not finalized shows
+			}
+		}
+	}()
+}
+
+// kubeconfigOf returns the administrator's kubeconfig.
+func kubeconfigOf(t *testing.T, e *env.Env) []byte {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := e.WriteKubeconfig(file); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// TestWorker plays two seeds whose machines are in a cluster of their own: here, all three are one.
+func TestWorker(t *testing.T) {
+	const namespace = "shoot--dev--worker"
+	e, c := cluster(t, crds.Extensions, crds.Machine, crds.Resources, crds.VerticalPodAutoscaler)
+	create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "extension"}})
+	install(t, c, "extension", map[string]any{"seed": map[string]any{"name": "local"}})
+	raw := func(object any) runtime.RawExtension {
+		content, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return runtime.RawExtension{Raw: content}
+	}
+	profile := builder.CloudProfile("local")
+	profile.Spec.ProviderConfig = new(raw(&localv1alpha1.CloudProfileConfig{MachineImages: []localv1alpha1.MachineImages{{
+		Name: "local", Versions: []localv1alpha1.MachineImageVersion{{Version: "1.0.0", Image: "registry.example/machine:v1"}},
+	}}}))
+	profile.Spec.MachineTypes = []corev1beta1.MachineType{{Name: "small", CPU: resource.MustParse("2"), Memory: resource.MustParse("2Gi")}}
+	labels := map[string]string{"app": "machine-controller-manager"}
+	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "machine-controller-manager"}}
+	manager.Spec.Replicas, manager.Spec.Selector, manager.Spec.Template.Labels = new(int32(0)), &metav1.LabelSelector{MatchLabels: labels}, labels
+	manager.Spec.Template.Spec.Containers = []corev1.Container{{Name: "machine-controller-manager", Image: "registry.example/gardener:v1"}}
+	create(t, c,
+		&extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: namespace}, Spec: extensionsv1alpha1.ClusterSpec{
+			CloudProfile: raw(profile), Seed: new(raw(builder.Seed("local"))), Shoot: raw(builder.Shoot("worker")),
+		}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloudprovider"}, Data: map[string][]byte{"kubeconfig": kubeconfigOf(t, e)}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "userdata"}, Data: map[string][]byte{"cloud_config": []byte("#!/bin/bash")}},
+		manager,
+	)
+	run(t, e, as(e.Config, "extension"), "extension")
+	number := 0
+	t.Run("Infrastructure in the cluster of a kubeconfig", func(t *testing.T) {
+		finalizeNamespaces(t, c)
+		exists := func(t *testing.T, _ extensionsv1alpha1.Object) {
+			if err := c.Get(t.Context(), client.ObjectKey{Name: "infra-" + namespace}, &corev1.Namespace{}); err != nil {
+				t.Error(err)
+			}
+		}
+		contract.Run(t, contract.Suite{
+			Client: c, Fulfilled: exists, Kept: exists,
+			New: func() extensionsv1alpha1.Object {
+				number++
+				return &extensionsv1alpha1.Infrastructure{
+					ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("i%d", number)},
+					Spec: extensionsv1alpha1.InfrastructureSpec{
+						DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "local"}, Region: "local", SecretRef: corev1.SecretReference{Namespace: namespace, Name: "cloudprovider"},
+					},
+				}
+			},
+			Restored: func(t *testing.T, o extensionsv1alpha1.Object) {
+				if networking := o.(*extensionsv1alpha1.Infrastructure).Status.Networking; networking == nil || len(networking.Nodes) != 1 {
+					t.Errorf("the network of nodes is %v", networking)
+				}
+			},
+		})
+	})
+	contract.RunWorker(t, contract.Suite{
+		Client: c,
+		New: func() extensionsv1alpha1.Object {
+			number++
+			return &extensionsv1alpha1.Worker{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("w%d", number)},
+				Spec: extensionsv1alpha1.WorkerSpec{
+					DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "local"}, Region: "local", SecretRef: corev1.SecretReference{Namespace: namespace, Name: "cloudprovider"},
+					Pools: []extensionsv1alpha1.WorkerPool{{
+						Name: "pool", MachineType: "small", Minimum: 1, Maximum: 3, MaxSurge: intstr.FromInt32(1), MaxUnavailable: intstr.FromInt32(0),
+						MachineImage:      &extensionsv1alpha1.MachineImage{Name: "local", Version: "1.0.0"},
+						UserDataSecretRef: corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "userdata"}, Key: "cloud_config"},
+					}},
+				},
+			}
+		},
 	})
 }
 

@@ -85,6 +85,8 @@ const (
 	SecretPrefixGeneratedBackupBucket = "generated-bucket-"
 	// BackupSecretName is the Secret with credentials for the object store.
 	BackupSecretName = "etcd-backup"
+	// DataKeyBackupBucketName is the key of Secrets with credentials for the object store that has the name of the bucket.
+	DataKeyBackupBucketName = "bucketName"
 	// ShootProjectSecretSuffixCACluster is the suffix of the name of the ConfigMap with a shoot's CA in the
 	// project.
 	ShootProjectSecretSuffixCACluster = "ca-cluster"

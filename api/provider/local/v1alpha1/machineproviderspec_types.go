@@ -7,7 +7,7 @@ import (
 // MachineProvider is the value of MachineClass.provider for machines that are created from a MachineProviderSpec.
 const MachineProvider = "local"
 
-// MachineProviderSpec is the providerSpec of a MachineClass whose machines are pods in the namespace of the class.
+// MachineProviderSpec is the providerSpec of a MachineClass whose machines are pods.
 //
 // A machine gets the CPU and memory in the class's nodeTemplate.capacity as its limits, and runs the user data in the key
 // "userData" of the Secret in the class's secretRef. The driver needs no credentials. It is decoded strictly, by its fields alone:
@@ -17,6 +17,11 @@ type MachineProviderSpec struct {
 
 	// Image is the machine image, as a reference that the nodes of the seed can pull. Required.
 	Image string `json:"image"`
+
+	// Namespace is that of the pods, in the cluster that the credentials of the shoot name, or else in that of the class. Unset means the
+	// namespace of the class, in which versions before 1.150 created them.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
 
 	// Registries are from where containerd on the machine pulls images first. Machines of a local landscape need them for all
 	// registries that the landscape mirrors, as they cannot pull anything otherwise. What the machine's image or user data say

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,8 +61,12 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	if err != nil || shoot == nil {
 		return err
 	}
-	if seedName := shoot.Spec.SeedName; seedName != nil {
-		metav1.SetMetaDataLabel(&managedSeed.ObjectMeta, constants.PrefixSeedName+*seedName, "true")
+	// While the Shoot moves from one seed to another, both gardenlets have to see it.
+	maps.DeleteFunc(managedSeed.Labels, func(key, _ string) bool { return strings.HasPrefix(key, constants.PrefixSeedName) })
+	for _, seedName := range []*string{shoot.Spec.SeedName, shoot.Status.SeedName} {
+		if seedName != nil {
+			metav1.SetMetaDataLabel(&managedSeed.ObjectMeta, constants.PrefixSeedName+*seedName, "true")
+		}
 	}
 	config := seedConfig(managedSeed)
 	if config == nil {

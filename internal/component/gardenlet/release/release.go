@@ -18,10 +18,10 @@ import (
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
-	"gardener.cloud/gardener/internal/chart"
 	"gardener.cloud/gardener/internal/component/gardenlet"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/workload"
+	"gardener.cloud/gardener/pkg/helm"
 )
 
 const (
@@ -46,7 +46,7 @@ type Values struct {
 
 // Objects renders the chart in an archive for a cluster.
 func Objects(archive []byte, kubernetes version.Info, values map[string]any) ([]client.Object, error) {
-	rendered, err := chart.Render(archive, chart.Release{
+	rendered, err := helm.Render(archive, helm.Release{
 		Name: gardenlet.Name, Namespace: constants.GardenNamespace, Kubernetes: kubernetes, Values: values,
 	})
 	if err != nil {

@@ -7,30 +7,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/version"
 
-	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/charts"
+	"gardener.cloud/gardener/test/builder"
 )
-
-func object(changes ...func(*seedmanagementv1alpha1.Gardenlet)) *seedmanagementv1alpha1.Gardenlet {
-	g := &seedmanagementv1alpha1.Gardenlet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "a"},
-		Spec: seedmanagementv1alpha1.GardenletSpec{
-			Config: &runtime.RawExtension{Raw: []byte(`{"apiVersion":"gardenlet.config.gardener.cloud/v1alpha1","kind":"GardenletConfiguration","seedConfig":{"spec":{}}}`)},
-			Deployment: seedmanagementv1alpha1.GardenletSelfDeployment{Helm: seedmanagementv1alpha1.GardenletHelm{
-				OCIRepository: gardencorev1.OCIRepository{Ref: new("registry.example/gardenlet:v1")},
-			}},
-		},
-	}
-	for _, change := range changes {
-		change(g)
-	}
-	return g
-}
 
 func TestChart(t *testing.T) {
 	const label = "networking.resources.gardener.cloud/to-virtual-garden-kube-apiserver-tcp-443"
@@ -79,7 +61,7 @@ func TestChart(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := object()
+			g := builder.Gardenlet("a")
 			if tc.change != nil {
 				tc.change(g)
 			}
@@ -140,7 +122,7 @@ func TestConnection(t *testing.T) {
 }
 
 func TestConfigurationWithoutSeed(t *testing.T) {
-	g := object(func(g *seedmanagementv1alpha1.Gardenlet) { g.Spec.Config = nil })
+	g := builder.Gardenlet("a", func(g *seedmanagementv1alpha1.Gardenlet) { g.Spec.Config = nil })
 	if _, err := ReadConfiguration(g); err == nil || !strings.Contains(err.Error(), "spec.config.seedConfig") {
 		t.Errorf("the error is %v", err)
 	}
@@ -152,11 +134,11 @@ func TestObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read, err := ReadConfiguration(object())
+	read, err := ReadConfiguration(builder.Gardenlet("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	values, err := Values{}.Chart(object(), read)
+	values, err := Values{}.Chart(builder.Gardenlet("a"), read)
 	if err != nil {
 		t.Fatal(err)
 	}

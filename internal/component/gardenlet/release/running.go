@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/gardenlet"
 )
@@ -64,4 +66,42 @@ func ReadRunning(ctx context.Context, reader client.Reader) (Running, error) {
 		}
 	}
 	return running, nil
+}
+
+// Runs is the gardenlet that runs in a cluster.
+type Runs struct {
+	// Any says whether there is one.
+	Any bool
+	// Seed is the name of its seed. Empty if it is not known.
+	Seed string
+}
+
+// RunsIn returns the gardenlet that runs in a cluster.
+func RunsIn(ctx context.Context, api client.Reader) (Runs, error) {
+	deployment := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: constants.GardenNamespace, Name: gardenlet.Name}
+	if err := api.Get(ctx, key, deployment); apierrors.IsNotFound(err) {
+		return Runs{}, nil
+	} else if err != nil {
+		return Runs{}, fmt.Errorf("read Deployment %q: %w", key, err)
+	}
+	for _, volume := range deployment.Spec.Template.Spec.Volumes {
+		// The second name is that in deployments of the original.
+		if volume.ConfigMap == nil || !slices.Contains([]string{"configuration", "gardenlet-config"}, volume.Name) {
+			continue
+		}
+		config, key := &corev1.ConfigMap{}, client.ObjectKey{Namespace: deployment.Namespace, Name: volume.ConfigMap.Name}
+		if err := api.Get(ctx, key, config); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return Runs{}, fmt.Errorf("read ConfigMap %q: %w", key, err)
+		}
+		for _, text := range config.Data {
+			found := &gardenletconfigv1alpha1.GardenletConfiguration{}
+			if err := yaml.Unmarshal([]byte(text), found); err == nil && found.SeedConfig != nil {
+				return Runs{Any: true, Seed: found.SeedConfig.Name}, nil
+			}
+		}
+	}
+	return Runs{Any: true}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"gardener.cloud/gardener/charts"
+	"gardener.cloud/gardener/test/builder"
 )
 
 // What a gardenlet gets from gardener-operator, and not from its Gardenlet, it gets again when it deploys itself: nothing changes.
@@ -18,14 +19,14 @@ func TestRunningIsRenderedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	render := func(v Values, address string) []client.Object {
-		config, err := ReadConfiguration(object())
+		config, err := ReadConfiguration(builder.Gardenlet("a"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := config.Connect(address); err != nil {
 			t.Fatal(err)
 		}
-		values, err := v.Chart(object(), config)
+		values, err := v.Chart(builder.Gardenlet("a"), config)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,9 +26,9 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/chart"
-	"gardener.cloud/gardener/internal/component/managedresource"
 	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/installation"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/pkg/managedresource"
 )
 
 // Values are what the controller works with.

@@ -20,6 +20,7 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/chart"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/pkg/helm"
 )
 
 const fieldManager = "gardenlet"
@@ -106,7 +107,7 @@ func (r *reconciler) render(
 			return nil, err
 		}
 	}
-	objects, err := chart.Render(archive, chart.Release{
+	objects, err := helm.Render(archive, helm.Release{
 		Name: ci.Spec.RegistrationRef.Name, Namespace: namespaceName(ci), Kubernetes: *version, Values: values,
 	})
 	if err != nil {
@@ -121,7 +122,7 @@ func (r *reconciler) render(
 			}
 			injectSeedName(spec, r.SeedName)
 		}); err != nil {
-			return nil, fmt.Errorf("%w: %w", chart.ErrInvalid, data.Withheld(&chart.Error{At: "pods of a " + object.GetKind(), Err: err}))
+			return nil, fmt.Errorf("%w: %w", chart.ErrInvalid, data.Withheld(&helm.Error{At: "pods of a " + object.GetKind(), Err: err}))
 		}
 	}
 	return objects, nil

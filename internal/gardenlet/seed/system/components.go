@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -12,6 +13,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+	"gardener.cloud/gardener/internal/component/dependencywatchdog"
 	"gardener.cloud/gardener/internal/component/priorityclass"
 	"gardener.cloud/gardener/internal/component/resourcemanager"
 	"gardener.cloud/gardener/internal/component/workload"
@@ -21,7 +23,15 @@ import (
 // Components are the objects of a seed whose health is not in the status of a ManagedResource: the flow deploys them without one. They
 // have kind, namespace and name only.
 func Components(seed *corev1beta1.Seed) []client.Object {
-	return systemcomponents.Components(workload.Autoscaled(seed))
+	components := systemcomponents.Components(workload.Autoscaled(seed))
+	for name, enabled := range map[string]bool{
+		dependencywatchdog.Prober: dependencywatchdog.ProberEnabled(seed), dependencywatchdog.Weeder: dependencywatchdog.WeederEnabled(seed),
+	} {
+		if enabled {
+			components = append(components, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: name}})
+		}
+	}
+	return components
 }
 
 // systemComponents are the inputs for the components that the seed shares with the runtime cluster of a garden.

@@ -18,8 +18,11 @@ import (
 const etcdRolloutTimeout = 15 * time.Minute
 
 // requiredDeployments are the Deployments that the control plane of a shoot must have. A cluster-autoscaler comes with the reconciliation of the spec that
-// has an elastic pool, and is the first one that is deleted. The machine-controller-manager is deleted before the others, when the machines are gone.
+// has an elastic pool, and is the first one that is deleted; a Vertical Pod Autoscaler comes with that of the spec that enables it. The machine-controller-manager is deleted before the others, when the machines are gone.
 func requiredDeployments(shoot *corev1beta1.Shoot) []string {
+	if hibernated(shoot) {
+		return []string{"kube-apiserver"} // one that has moved to another seed while it was hibernated gets the others when it wakes up
+	}
 	names := []string{"gardener-resource-manager", "kube-apiserver", "kube-controller-manager"}
 	if len(shoot.Spec.Provider.Workers) > 0 {
 		names = append(names, "kube-scheduler")
@@ -29,6 +32,9 @@ func requiredDeployments(shoot *corev1beta1.Shoot) []string {
 	}
 	if shoot.ClusterAutoscalerWanted() && shoot.Status.ObservedGeneration == shoot.Generation && shoot.DeletionTimestamp == nil {
 		names = append(names, "cluster-autoscaler")
+	}
+	if shoot.VerticalPodAutoscalerWanted() && shoot.Status.ObservedGeneration == shoot.Generation && shoot.DeletionTimestamp == nil {
+		names = append(names, "vpa-admission-controller", "vpa-recommender", "vpa-updater")
 	}
 	return names
 }

@@ -9,6 +9,8 @@ import (
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/component/dependencywatchdog"
 )
 
 // thresholds are how long something may go on until it counts as a problem. Zero is forever.
@@ -98,9 +100,29 @@ func decide(shoot *corev1beta1.Shoot, o *observed, t thresholds, now time.Time) 
 	}
 	conditions := make([]corev1beta1.Condition, 0, len(conditionTypes(shoot)))
 	for _, typ := range conditionTypes(shoot) {
-		conditions = append(conditions, newCondition(typ, f[typ], o))
+		condition := newCondition(typ, f[typ], o)
+		if scaledDown := scaledDown(o); typ == corev1beta1.ShootControlPlaneHealthy && len(scaledDown) > 0 {
+			message := "The dependency-watchdog has scaled down controllers, as most nodes do not renew their Leases: " + strings.Join(scaledDown, ", ") + "."
+			if condition.Status != corev1beta1.ConditionTrue {
+				message += " " + condition.Message
+			}
+			condition.Status, condition.Reason, condition.Message = corev1beta1.ConditionFalse, "ControllersScaledDown", message
+		}
+		conditions = append(conditions, condition)
 	}
 	return conditions
+}
+
+// scaledDown are the names of the Deployments that the dependency-watchdog has scaled down.
+func scaledDown(o *observed) []string {
+	var names []string
+	for _, d := range o.deployments {
+		if _, ok := d.Annotations[constants.DependencyWatchdogMeltdownProtectionActive]; ok && slices.Contains(dependencywatchdog.Scaled(), d.Name) {
+			names = append(names, d.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // healthyText are reason and message of conditions that are True.

@@ -3,6 +3,7 @@ package care
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,6 +59,11 @@ func TestDecide(t *testing.T) {
 		"the API server is down": {change: func(_ *corev1beta1.Shoot, o *observed) { o.apiServerError = errors.New("x") }, want: statuses{api: no, plane: yes, watch: yes, system: unknown}},
 		"no etcd":                {change: func(_ *corev1beta1.Shoot, o *observed) { o.etcds = o.etcds[:1] }, want: statuses{api: yes, plane: no, watch: yes, system: yes}},
 		"a pod is not available": {change: func(_ *corev1beta1.Shoot, o *observed) { o.deployments[1].Status.AvailableReplicas = 0 }, want: statuses{api: yes, plane: no, watch: yes, system: yes}},
+		"controllers are scaled down": {change: func(_ *corev1beta1.Shoot, o *observed) {
+			for i := range o.deployments {
+				o.deployments[i].Annotations = map[string]string{"dependency-watchdog.gardener.cloud/meltdown-protection-active": ""}
+			}
+		}, want: statuses{api: yes, plane: no, watch: yes, system: yes}},
 		"an extension condition is False": {change: func(_ *corev1beta1.Shoot, o *observed) {
 			o.extensionConditions = []extensionCondition{{condition: corev1beta1.Condition{Type: system, Status: no}}}
 		}, want: statuses{api: yes, plane: yes, watch: yes, system: no}},
@@ -104,6 +110,19 @@ func TestDecide(t *testing.T) {
 				t.Errorf("decide() (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The owner of a shoot learns why controllers do not run.
+func TestControllersScaledDown(t *testing.T) {
+	o := healthyControlPlane()
+	for i := range o.deployments {
+		o.deployments[i].Annotations = map[string]string{"dependency-watchdog.gardener.cloud/meltdown-protection-active": ""}
+	}
+	for _, condition := range decide(&corev1beta1.Shoot{}, o, thresholds{}, now) {
+		if condition.Type == corev1beta1.ShootControlPlaneHealthy && (condition.Reason != "ControllersScaledDown" || !strings.HasSuffix(condition.Message, ": kube-controller-manager.")) {
+			t.Errorf("condition is %v", condition)
+		}
 	}
 }
 
@@ -199,7 +218,10 @@ func TestRequiredDeployments(t *testing.T) {
 		"pools of a fixed size":                    {change: func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers[0].Minimum = 3 }, more: []string{"kube-scheduler", "machine-controller-manager"}},
 		"an elastic pool":                          {change: func(*corev1beta1.Shoot) {}, more: []string{"kube-scheduler", "machine-controller-manager", "cluster-autoscaler"}},
 		"an elastic pool that is not deployed yet": {change: func(s *corev1beta1.Shoot) { s.Generation++ }, more: []string{"kube-scheduler", "machine-controller-manager"}},
-		"a shoot that is being deleted":            {change: func(s *corev1beta1.Shoot) { s.DeletionTimestamp = &metav1.Time{Time: now} }, more: []string{"kube-scheduler"}},
+		"a Vertical Pod Autoscaler": {change: func(s *corev1beta1.Shoot) {
+			s.Spec.Provider.Workers[0].Minimum, s.Spec.Kubernetes.VerticalPodAutoscaler = 3, &corev1beta1.VerticalPodAutoscaler{Enabled: true}
+		}, more: []string{"kube-scheduler", "machine-controller-manager", "vpa-admission-controller", "vpa-recommender", "vpa-updater"}},
+		"a shoot that is being deleted": {change: func(s *corev1beta1.Shoot) { s.DeletionTimestamp = &metav1.Time{Time: now} }, more: []string{"kube-scheduler"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shoot := &corev1beta1.Shoot{}

@@ -10,8 +10,8 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
-	"gardener.cloud/gardener/internal/component/managedresource"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/pkg/managedresource"
 )
 
 // systemComponentProblems are the reasons why SystemComponentsHealthy is False, besides those of ManagedResources and extensions.

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -63,6 +62,8 @@ type Values struct {
 	Config gardenletconfigv1alpha1.ShootControllerConfiguration
 	// ETCD configures backups of etcd. It may be nil.
 	ETCD *gardenletconfigv1alpha1.ETCDConfig
+	// SavesStates returns whether ShootStates are saved on this seed.
+	SavesStates func(context.Context) (bool, error)
 	// Metrics and FlowMetrics may be nil.
 	Metrics     *Metrics
 	FlowMetrics *flow.Metrics
@@ -94,8 +95,8 @@ func Add(mgr manager.Manager, v Values) error {
 		Complete(r)
 }
 
-// changed ignores changes of the status, which this controller writes, and of annotations that do not count as a new generation. When a
-// deletion becomes one by force, its flow is interrupted.
+// changed ignores changes of the status that this controller writes, and of annotations that do not count as a new generation. When a
+// deletion becomes one by force, its flow is interrupted. A shoot that moves waits until its other seed is ready, or until its former one has released it.
 func (r *reconciler) changed() predicate.TypedFuncs[*corev1beta1.Shoot] {
 	return predicate.TypedFuncs[*corev1beta1.Shoot]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Shoot]) bool {
@@ -122,7 +123,7 @@ func (r *reconciler) shoots(ctx context.Context) []reconcile.Request {
 	}
 	var requests []reconcile.Request
 	for i := range shoots.Items {
-		if shoot := &shoots.Items[i]; ptr.Deref(shoot.Spec.SeedName, "") == r.SeedName {
+		if shoot := &shoots.Items[i]; responsible(shoot) == r.SeedName {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(shoot)})
 		}
 	}

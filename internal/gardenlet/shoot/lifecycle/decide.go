@@ -1,9 +1,11 @@
 package lifecycle
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
@@ -26,6 +28,8 @@ const (
 	reconcileShoot action = "reconcile"
 	// deleteShoot runs the flow that deletes it.
 	deleteShoot action = "delete"
+	// migrateShoot runs the flow that releases the control plane, as it moves to another seed.
+	migrateShoot action = "migrate"
 	// postpone only reports in the status that there is something to do, and what it waits for.
 	postpone action = "postpone"
 	// removeFinalizer removes the finalizer: nothing was ever created for the shoot.
@@ -59,11 +63,8 @@ type verdict struct {
 // decide returns what to do for a shoot. Source: concepts.txt, gardenlet, Shoot Controller, "Main" Reconciler.
 func decide(f facts) verdict {
 	shoot := f.shoot
-	if name := shoot.Spec.SeedName; name == nil || *name != f.seedName {
-		return verdict{action: idle, reason: "it is for another seed"}
-	}
-	if status := shoot.Status.SeedName; status != nil && *status != f.seedName {
-		return verdict{action: idle, reason: "its control plane is on another seed"}
+	if responsible(shoot) != f.seedName {
+		return verdict{action: idle, reason: "another seed is responsible"}
 	}
 	deleting := shoot.DeletionTimestamp != nil
 	if deleting && !controllerutil.ContainsFinalizer(shoot, constants.FinalizerGardenerName) {
@@ -100,12 +101,17 @@ func work(f facts) verdict {
 	if f.shoot.DeletionTimestamp != nil {
 		return verdict{action: deleteShoot, operation: corev1beta1.LastOperationTypeDelete, reason: "it is deleted"}
 	}
+	if moves(f.shoot) {
+		return verdict{action: migrateShoot, operation: corev1beta1.LastOperationTypeMigrate, reason: "it moves to another seed"}
+	}
 	operation := nextOperation(last)
 	switch {
 	case last == nil:
 		return verdict{action: reconcileShoot, operation: operation, reason: "it is new"}
 	case last.State != corev1beta1.LastOperationStateSucceeded:
 		return verdict{action: reconcileShoot, operation: operation, reason: "its last operation is not done"}
+	case operation == corev1beta1.LastOperationTypeRestore:
+		return verdict{action: reconcileShoot, operation: operation, reason: "it has moved to this seed"}
 	case f.shoot.Generation != f.shoot.Status.ObservedGeneration:
 		return verdict{action: reconcileShoot, operation: operation, reason: "it has changed"}
 	case rotating(f.shoot):
@@ -114,11 +120,29 @@ func work(f facts) verdict {
 	return verdict{action: idle}
 }
 
-// nextOperation returns the next operation: the last one if it has not succeeded, else a reconciliation.
+// responsible returns the name of the seed whose gardenlet is responsible for a shoot: the one that its control plane is on until that has released it,
+// and then the one that it is for. It is empty if it is for none.
+func responsible(shoot *corev1beta1.Shoot) string {
+	if shoot.Spec.SeedName == nil {
+		return ""
+	}
+	return cmp.Or(ptr.Deref(shoot.Status.SeedName, ""), *shoot.Spec.SeedName)
+}
+
+// moves is whether the control plane of a shoot is on another seed than the one that it is for.
+func moves(shoot *corev1beta1.Shoot) bool {
+	return shoot.Spec.SeedName != nil && responsible(shoot) != *shoot.Spec.SeedName
+}
+
+// nextOperation returns the next operation of a shoot that does not move: the last one if it has not succeeded, else a reconciliation. A shoot whose
+// control plane was released is restored, also if that was not finished and the shoot is for its former seed again: extensions do not reconcile what
+// they have released.
 func nextOperation(last *corev1beta1.LastOperation) corev1beta1.LastOperationType {
 	switch {
 	case last == nil:
 		return corev1beta1.LastOperationTypeCreate
+	case last.Type == corev1beta1.LastOperationTypeMigrate:
+		return corev1beta1.LastOperationTypeRestore
 	case last.State != corev1beta1.LastOperationStateSucceeded &&
 		(last.Type == corev1beta1.LastOperationTypeCreate || last.Type == corev1beta1.LastOperationTypeRestore):
 		return last.Type

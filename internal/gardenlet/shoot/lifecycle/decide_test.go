@@ -39,6 +39,7 @@ func reconciled() facts {
 func TestDecide(t *testing.T) {
 	const (
 		create, reconcile, remove_ = corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationTypeDelete
+		migrate, restore           = corev1beta1.LastOperationTypeMigrate, corev1beta1.LastOperationTypeRestore
 	)
 	failed := func(f *facts) {
 		f.shoot.Status.LastOperation.State = corev1beta1.LastOperationStateFailed
@@ -59,14 +60,41 @@ func TestDecide(t *testing.T) {
 		}
 		finishRotations(f.shoot, metav1.NewTime(noon))
 	}
+	last := func(typ corev1beta1.LastOperationType, state corev1beta1.LastOperationState) func(*facts) {
+		return func(f *facts) { f.shoot.Status.LastOperation.Type, f.shoot.Status.LastOperation.State = typ, state }
+	}
 	deleted := func(f *facts) { f.shoot.DeletionTimestamp = new(metav1.NewTime(noon)) }
 	for name, tc := range map[string]struct {
 		change    func(*facts)
 		want      action
 		operation corev1beta1.LastOperationType
 	}{
-		"nothing to do":                 {change: func(*facts) {}, want: idle},
-		"of another seed":               {change: func(f *facts) { f.shoot.Spec.SeedName = new("there") }, want: idle},
+		"nothing to do":               {change: func(*facts) {}, want: idle},
+		"of another seed":             {change: func(f *facts) { f.shoot.Spec.SeedName, f.shoot.Status.SeedName = new("there"), new("there") }, want: idle},
+		"for another seed, not begun": {change: func(f *facts) { f.shoot.Spec.SeedName, f.shoot.Status = new("there"), corev1beta1.ShootStatus{} }, want: idle},
+		"moves away":                  {change: func(f *facts) { f.shoot.Spec.SeedName = new("there") }, want: migrateShoot, operation: migrate},
+		"moves away, after a failure": {change: func(f *facts) {
+			last(migrate, corev1beta1.LastOperationStateError)(f)
+			f.shoot.Spec.SeedName = new("there")
+		}, want: migrateShoot, operation: migrate},
+		"moves away, failed": {change: func(f *facts) {
+			last(migrate, corev1beta1.LastOperationStateFailed)(f)
+			f.shoot.Spec.SeedName = new("there")
+		}, want: writeCluster},
+		"moves away, and is deleted": {change: func(f *facts) {
+			f.shoot.Spec.SeedName = new("there")
+			f.shoot.DeletionTimestamp = new(metav1.NewTime(noon))
+		}, want: deleteShoot, operation: remove_},
+		"moves away while its seed is not ready": {change: func(f *facts) {
+			f.shoot.Spec.SeedName = new("there")
+			f.seed.Status.Conditions[0].Status = corev1beta1.ConditionFalse
+		}, want: postpone, operation: migrate},
+		"has moved here":                {change: last(migrate, corev1beta1.LastOperationStateSucceeded), want: reconcileShoot, operation: restore},
+		"the move was aborted":          {change: last(migrate, corev1beta1.LastOperationStateAborted), want: reconcileShoot, operation: restore},
+		"came back half way":            {change: last(migrate, corev1beta1.LastOperationStateError), want: reconcileShoot, operation: restore},
+		"restoration in error":          {change: last(restore, corev1beta1.LastOperationStateError), want: reconcileShoot, operation: restore},
+		"restored":                      {change: last(restore, corev1beta1.LastOperationStateSucceeded), want: idle},
+		"restored, and changed":         {change: func(f *facts) { last(restore, corev1beta1.LastOperationStateSucceeded)(f); f.shoot.Generation++ }, want: reconcileShoot, operation: reconcile},
 		"not scheduled":                 {change: func(f *facts) { f.shoot.Spec.SeedName = nil }, want: idle},
 		"control plane on another seed": {change: func(f *facts) { f.shoot.Status.SeedName = new("there") }, want: idle},
 		"new":                           {change: func(f *facts) { f.shoot.Status = corev1beta1.ShootStatus{} }, want: reconcileShoot, operation: create},

@@ -18,6 +18,7 @@ import (
 	"gardener.cloud/gardener/internal/stage/nodes"
 	"gardener.cloud/gardener/internal/stage/publication"
 	"gardener.cloud/gardener/internal/stage/restart"
+	"gardener.cloud/gardener/internal/stage/restoration"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
@@ -33,6 +34,9 @@ func (r *reconciler) reconcileFlow(o *observed.State) (*flow.Flow, error) {
 		tasks = s.hibernating()
 	case kindRunning, kindDeletion:
 		tasks = s.running()
+	}
+	if o.Restoration != nil {
+		tasks = restoring(s, o, tasks)
 	}
 	tasks = append(tasks, foundation.Cleanup(s.foundation, flow.Last(tasks)...))
 	if s.foundation.Run.SkipReadiness {
@@ -57,6 +61,7 @@ func (s stages) running() []flow.Task {
 			infrastructure.Tasks(s.infrastructure), // after the credentials; ControlPlane and Network after gardener-resource-manager
 			nodes.Tasks(s.nodes),                   // the Worker after the Infrastructure and kube-apiserver; with nodes, after that is ready
 			autoscaling.Tasks(s.autoscaling),       // after the tokens and the Worker is written; before that, while the shoot is hibernated
+			autoscaling.VerticalTasks(s.vertical),  // after the tokens
 		)
 	}
 	return slices.Concat(tasks,
@@ -120,6 +125,39 @@ func (r *reconciler) forcedFlow(o *observed.State) (*flow.Flow, error) {
 		tasks = append(tasks, foundation.Cluster(s.foundation))
 	}
 	return s.end("Shoot deletion by force", append(tasks, deletion.ForceTasks(s.deletion)...)) // after the Cluster resource
+}
+
+// restoring adds what restores the credentials. They exist before others are generated.
+func restoring(s stages, o *observed.State, tasks []flow.Task) []flow.Task {
+	tasks = append([]flow.Task{restoration.Credentials(s.foundation.Run, &o.Restoration.Saved)}, tasks...)
+	for i := range tasks {
+		if tasks[i].ID == "credentials-etcd" {
+			tasks[i] = tasks[i].IfPresent("restored-credentials")
+		}
+	}
+	return tasks
+}
+
+// migrationFlow composes the flow that releases a control plane, which moves to another seed.
+func (r *reconciler) migrationFlow(o *observed.State) (*flow.Flow, error) {
+	var tasks []flow.Task
+	s, m := r.stages(o, kindMigration), o.Migration
+	runs := m.Alive && m.HasAPIServer
+	if m.Alive {
+		tasks = foundation.Tasks(s.foundation)
+	}
+	if runs || m.Alive && m.NeedsSnapshot {
+		tasks = append(tasks, etcd.Tasks(s.etcd)...) // after its credentials
+	}
+	if runs {
+		server := apiserver.Tasks(s.apiserver)                          // after the credentials
+		if !o.Shoot.HibernationWanted() && !o.Shoot.Status.Hibernated { // it stays as it is
+			server = flow.Without(server, "kube-apiserver", "old-kube-apiserver-gone")
+		}
+		tasks = slices.Concat(tasks, server, controlplane.ResourceManagerTasks(s.controlPlane)) // after kube-apiserver is ready
+	}
+	tasks = append(tasks, deletion.MigrationTasks(s.deletion, s.migration, tasks)...) // after all of them
+	return flow.New("Shoot migration", append(tasks, deletion.Cluster(s.deletion, flow.Last(tasks)...))...)
 }
 
 // end composes a flow that deletes. The Cluster resource and what is published are deleted last.

@@ -108,6 +108,55 @@ func TestFlows(t *testing.T) {
 			golden.Text(t, "flows/"+name+"-deletion.txt", f.String())
 		})
 	}
+	for name, change := range map[string]func(*observed.State){
+		"running":    func(*observed.State) {},
+		"workerless": func(o *observed.State) { o.Shoot.Spec.Provider.Workers, o.Extensions = nil, nil },
+		"hibernated": hibernated,
+		"stale-extensions": func(o *observed.State) {
+			o.StaleExtensions = []extension.Extension{{Type: "removed", Delete: corev1beta1.BeforeKubeAPIServer}}
+		},
+		"kube-apiserver-is-gone": func(o *observed.State) { o.Migration.HasAPIServer = false },
+		"snapshot-is-taken": func(o *observed.State) {
+			o.Migration.HasAPIServer, o.Migration.NeedsSnapshot = false, false
+		},
+		"namespace-is-gone": func(o *observed.State) { o.Migration = &observed.Migration{} },
+	} {
+		t.Run("migration/"+name, func(t *testing.T) {
+			o := observedtest.State()
+			leaves(o)
+			change(o)
+			f, err := (&reconciler{}).migrationFlow(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Text(t, "flows/"+name+"-migration.txt", f.String())
+		})
+	}
+	for name, change := range map[string]func(*observed.State){
+		"running":          func(*observed.State) {},
+		"workerless":       func(o *observed.State) { o.Shoot.Spec.Provider.Workers, o.Extensions = nil, nil },
+		"hibernated":       hibernated,
+		"highly-available": highlyAvailable,
+		"skip-readiness": func(o *observed.State) {
+			o.Shoot.Annotations = map[string]string{"shoot.gardener.cloud/skip-readiness": "true"}
+		},
+		"backups-are-there": func(o *observed.State) { o.Restoration.SourceBucket = "" },
+		"hibernated-highly-available": func(o *observed.State) {
+			highlyAvailable(o)
+			hibernated(o)
+		},
+	} {
+		t.Run("restoration/"+name, func(t *testing.T) {
+			o := observedtest.State()
+			o.Restoration = &observed.Restoration{SourceBucket: "there"}
+			change(o)
+			f, err := (&reconciler{}).reconcileFlow(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Text(t, "flows/"+name+"-restoration.txt", f.String())
+		})
+	}
 	f, err := (&reconciler{}).forcedFlow(observedtest.State())
 	if err != nil {
 		t.Fatal(err)
@@ -115,8 +164,25 @@ func TestFlows(t *testing.T) {
 	golden.Text(t, "flows/forced-deletion.txt", f.String())
 }
 
-// elastic gives a shoot a worker pool whose number of nodes changes.
+// leaves has a shoot move to another seed.
+func leaves(o *observed.State) {
+	o.Shoot.Spec.SeedName, o.Shoot.Status.SeedName = new("there"), new("here")
+	o.Migration = &observed.Migration{Alive: true, HasAPIServer: true, NeedsSnapshot: true}
+}
+
+func hibernated(o *observed.State) {
+	o.Shoot.Spec.Hibernation, o.Shoot.Status.Hibernated, o.Stopped = &corev1beta1.Hibernation{Enabled: new(true)}, true, true
+}
+
+func highlyAvailable(o *observed.State) {
+	o.Shoot.Spec.ControlPlane = &corev1beta1.ControlPlane{HighAvailability: &corev1beta1.HighAvailability{
+		FailureTolerance: corev1beta1.FailureTolerance{Type: corev1beta1.FailureToleranceTypeNode},
+	}}
+}
+
+// elastic gives a shoot a worker pool whose number of nodes changes, and a Vertical Pod Autoscaler.
 func elastic(o *observed.State) {
+	o.Shoot.Spec.Kubernetes.VerticalPodAutoscaler = &corev1beta1.VerticalPodAutoscaler{Enabled: true}
 	o.Shoot.Spec.Provider.Workers[0].Minimum, o.Shoot.Spec.Provider.Workers[0].Maximum = 1, 3
 }
 

@@ -17,6 +17,8 @@ import (
 	"gardener.cloud/gardener/internal/component/kubescheduler"
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 	"gardener.cloud/gardener/internal/component/nodelocaldns"
+	"gardener.cloud/gardener/internal/component/verticalpodautoscaler"
+	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/shoot/access"
 	"gardener.cloud/gardener/internal/shoot/issuer"
 	"gardener.cloud/gardener/internal/shoot/observed"
@@ -37,6 +39,7 @@ import (
 	"gardener.cloud/gardener/internal/stage/nodes"
 	"gardener.cloud/gardener/internal/stage/publication"
 	"gardener.cloud/gardener/internal/stage/restart"
+	"gardener.cloud/gardener/internal/stage/restoration"
 )
 
 // kind is what a flow is for. Some inputs of the stages depend on it.
@@ -54,6 +57,8 @@ const (
 	kindHibernated
 	// kindDeletion is for one that is deleted, also by force.
 	kindDeletion
+	// kindMigration is for one that is released, as it moves to another seed.
+	kindMigration
 )
 
 // kindOf returns what a flow that reconciles a shoot is for.
@@ -78,11 +83,13 @@ type stages struct {
 	infrastructure infrastructure.Inputs
 	nodes          nodes.Inputs
 	autoscaling    autoscaling.Inputs
+	vertical       autoscaling.VerticalInputs
 	extensions     extension.Inputs
 	restart        restart.Inputs
 	hibernation    hibernation.Inputs
 	cleanup        cleanup.Inputs
 	deletion       deletion.Inputs
+	migration      deletion.Migration
 	// workers is whether the shoot has worker pools.
 	workers bool
 	// wakesUp is whether the ControlPlane of a hibernated shoot that is deleted is reconciled first.
@@ -95,17 +102,21 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 	tasks := requestedTasks(shoot)
 	requested := func(task string) bool { return slices.Contains(tasks, task) }
 	set := credentials.New(values.Credentials(o, r.SeedAPI, r.Clock))
+	ends, restores := k == kindDeletion || k == kindMigration, o.Restoration != nil
 	run := &stage.Run{
 		SeedAPI: r.SeedAPI, GardenCache: r.gardenCache, GardenAPI: r.GardenAPI, Namespace: o.Namespace, Name: shoot.Name, FieldManager: fieldManager,
 		Autoscalers: func(objects []client.Object) []client.Object { return values.Autoscalers(o, objects) },
 		Target:      stage.NewTarget(r.access(o), r.Connect, r.Discover), Clock: r.Clock,
-		SkipReadiness: k != kindDeletion && skipsReadiness(shoot),
+		SkipReadiness: !ends && skipsReadiness(shoot),
+	}
+	if restores {
+		run.Restore = restoration.States(run, &o.Restoration.Saved)
 	}
 	source := values.Source{
 		State: o, Credentials: set, Infrastructure: &infrastructure.Result{}, Images: r.Images, GardenerVersion: r.Gardener.Version, ETCD: r.ETCD,
 	}
 	early, afterNetworks := source, []string{infrastructureTask}
-	if !workers || k == kindDeletion || o.NetworksKnown() { // others have the task infrastructure
+	if !workers || ends || o.NetworksKnown() { // others have the task infrastructure
 		early.Infrastructure, afterNetworks = nil, nil
 	}
 	s := stages{
@@ -119,13 +130,13 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 		},
 		dns: dns.Inputs{
 			Run: run, Hosts: o.Hosts(), Internal: o.Internal, External: o.External, TTL: r.Config.DNSEntryTTLSeconds,
-			InternalRequested: requested(constants.ShootTaskDeployDNSRecordInternal),
-			ExternalRequested: requested(constants.ShootTaskDeployDNSRecordExternal),
+			InternalRequested: restores || requested(constants.ShootTaskDeployDNSRecordInternal),
+			ExternalRequested: restores || requested(constants.ShootTaskDeployDNSRecordExternal),
 		},
 		etcd: etcd.Inputs{Run: run, Values: source.Etcd},
 		controlPlane: controlplane.Inputs{
 			Run: run, Credentials: set, Replicas: o.Replicas(), ResourceManager: early.ResourceManager, KubeControllerManager: early.KubeControllerManager,
-			System: early.System, Kubeconfigs: source.Kubeconfigs(),
+			System: early.System, Kubeconfigs: source.Kubeconfigs(), Resources: source.Resources, Unused: source.Unused(), Deletes: k == kindDeletion,
 			Rotation: controlplane.Rotation{
 				CA: o.ReplacesCAs(), PreparesKey: o.PreparesServiceAccountKey(), CompletesKey: o.CompletesServiceAccountKey(),
 			},
@@ -141,13 +152,19 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 	switch k {
 	case kindRunning, kindHibernating:
 		s.etcd.Replicas, s.etcd.Ready = o.Members(), etcd.Healthy
-	case kindDeletion:
+	case kindDeletion, kindMigration:
 		s.etcd.Replicas, s.etcd.Ready = o.Members(), etcd.Serves
 		s.controlPlane.Rotation = controlplane.Rotation{} // nothing uses the new credentials for long
 	case kindHibernated: // no members, and nothing to wait for
 	}
-	if o.Seed.Spec.Backup != nil {
+	if k == kindMigration {
+		s.migration = r.migrationInputs(run, o, set)
+		s.deletion.HasNamespace = o.Migration.Alive
+	} else if o.Seed.Spec.Backup != nil {
 		s.etcd.BackupEntry = o.BackupEntry()
+	}
+	if restores && s.etcd.BackupEntry != nil {
+		s.restoreEtcd(o, k)
 	}
 	if s.wakesUp {
 		s.cleanup.After = []string{infrastructure.ControlPlaneTask}
@@ -160,14 +177,15 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 		s.infrastructure = infrastructure.Inputs{
 			Run: run, Shoot: shoot, Credentials: set, Result: source.Infrastructure, Hibernated: k == kindHibernated,
 			WriteCluster: func(ctx context.Context, shoot *corev1beta1.Shoot) error { return r.writeCluster(ctx, o, shoot) },
-			Requested:    requested(constants.ShootTaskDeployInfrastructure),
+			Requested:    restores || requested(constants.ShootTaskDeployInfrastructure), Restores: restores,
 		}
 		s.nodes = nodes.Inputs{
 			Run: run, IfPresent: append([]string{infrastructureTask, infrastructure.ControlPlaneTask}, extension.IDsBeforeWorker(o.Extensions)...),
 			OperatingSystemConfigs: early.OperatingSystemConfigs, Worker: source.Worker, TunnelServer: source.TunnelServer,
 			TunnelAgent: source.TunnelAgent, APIServerProxy: source.APIServerProxy, CoreDNS: source.CoreDNS, MetricsServer: source.MetricsServer,
 			Replicas: o.Replicas(), ReplacesCAs: o.ReplacesCAs(),
-			UpdatesInPlace: shoot.Status.AnyUpdatePending(), Hibernates: k == kindHibernating, Deletes: k == kindDeletion, MachineControllerManager: source.MachineControllerManager,
+			UpdatesInPlace: shoot.Status.AnyUpdatePending(), Hibernates: k == kindHibernating, Deletes: k == kindDeletion, Restores: restores,
+			MachineControllerManager: source.MachineControllerManager,
 		}
 		s.nodes.Result = &nodes.Result{}
 		s.autoscaling = autoscaling.Inputs{
@@ -175,6 +193,15 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 		}
 		if s.autoscaling.Desired && k == kindRunning {
 			s.controlPlane.Accesses = append(s.controlPlane.Accesses, clusterautoscaler.Name)
+		}
+		s.vertical = autoscaling.VerticalInputs{
+			Run: run, Desired: shoot.VerticalPodAutoscalerWanted(), Hibernates: k == kindHibernating, Replicas: o.Replicas(), Values: source.VerticalPodAutoscaler,
+		}
+		if s.vertical.Desired {
+			run.SystemAutoscalers = workload.SystemAutoscalers
+			if k == kindRunning {
+				s.controlPlane.Accesses = append(s.controlPlane.Accesses, verticalpodautoscaler.Parts()...)
+			}
 		}
 		if kubeproxy.Enabled(shoot) {
 			s.nodes.KubeProxy = early.KubeProxy

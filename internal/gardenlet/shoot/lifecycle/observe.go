@@ -55,7 +55,12 @@ func (r observer) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed *c
 			return nil, err
 		}
 	}
-	if o.Zones, err = observed.ControlPlaneZones(existing, shoot, seed); err != nil && shoot.DeletionTimestamp == nil {
+	if moves(shoot) {
+		if o.Migration, err = r.migration(ctx, o, existing); err != nil {
+			return nil, err
+		}
+	}
+	if o.Zones, err = observed.ControlPlaneZones(existing, shoot, seed); err != nil && shoot.DeletionTimestamp == nil && o.Migration == nil {
 		return nil, err
 	}
 	if o.CloudProfile, err = r.cloudProfile(ctx, shoot); err != nil && shoot.DeletionTimestamp == nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -36,13 +37,16 @@ type reconciler struct {
 	running sync.Map
 }
 
-// relevant are the annotations on which the decision depends, besides the generation.
-func relevant(shoot *corev1beta1.Shoot) [3]string {
+// relevant are the annotations and the fields of the status on which the decision depends, besides the generation.
+func relevant(shoot *corev1beta1.Shoot) [5]string {
 	a := shoot.Annotations
-	return [3]string{a[constants.ShootIgnore], a[constants.ShootSyncPeriod], a[constants.ConfirmationForceDeletion]}
+	return [5]string{
+		a[constants.ShootIgnore], a[constants.ShootSyncPeriod], a[constants.ConfirmationForceDeletion], responsible(shoot),
+		string(ptr.Deref(kube.Condition(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration), corev1beta1.Condition{}).Status),
+	}
 }
 
-// Reconcile creates, changes, hibernates or deletes the control plane of a Shoot.
+// Reconcile creates, changes, hibernates, releases or deletes the control plane of a Shoot.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	shoot, seed := &corev1beta1.Shoot{}, &corev1beta1.Seed{}
 	if err := r.gardenCache.Get(ctx, req.NamespacedName, shoot); err != nil {
@@ -74,7 +78,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			return kube.Result(err)
 		}
 		return reconcile.Result{RequeueAfter: v.after}, nil
-	case reconcileShoot, deleteShoot:
+	case reconcileShoot, migrateShoot, deleteShoot:
 	}
 	if v.action == reconcileShoot {
 		if err := kube.AddFinalizer(ctx, r.gardenCache, shoot, constants.FinalizerGardenerName); err != nil {
@@ -132,7 +136,15 @@ func (r *reconciler) statusReporter(shoot *corev1beta1.Shoot, v verdict) *status
 // operate runs the flow of an operation.
 func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed, v verdict) (reconcile.Result, error) {
 	status := r.statusReporter(shoot, v)
+	if v.action == migrateShoot {
+		if err := r.mayMigrate(ctx, shoot); err != nil {
+			return r.failed(ctx, status, err)
+		}
+	}
 	o, err := r.observe(ctx, shoot, seed)
+	if err == nil && v.operation == corev1beta1.LastOperationTypeRestore {
+		o.Restoration, err = r.restoration(ctx, o)
+	}
 	if err != nil {
 		return r.failed(ctx, status, err)
 	}
@@ -150,6 +162,8 @@ func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot, seed
 		compose = r.forcedFlow
 	case v.action == deleteShoot:
 		compose = r.deletionFlow
+	case v.action == migrateShoot:
+		compose = r.migrationFlow
 	}
 	f, err := compose(o)
 	if err != nil {
@@ -160,6 +174,13 @@ func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot, seed
 		return reconcile.Result{}, nil // the change of the annotation has queued the shoot
 	} else if err != nil {
 		return r.failed(ctx, status, err)
+	}
+	if v.action == migrateShoot {
+		// The status is the last write: with it, the gardenlet of the other seed is responsible, and this one has no permission any more.
+		if err := r.updateAnnotation(ctx, shoot, constants.ShootTasks, func(string) string { return "" }); err != nil {
+			return kube.Result(err)
+		}
+		return kube.Result(status.succeeded(ctx, o))
 	}
 	if err := status.succeeded(ctx, o); err != nil {
 		return kube.Result(err)
@@ -178,6 +199,11 @@ func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot, seed
 	}
 	if err := r.removeSkipReadiness(ctx, o.Shoot); err != nil {
 		return kube.Result(err)
+	}
+	if v.operation == corev1beta1.LastOperationTypeRestore {
+		if err := r.deleteState(ctx, status.shoot); err != nil {
+			return kube.Result(err)
+		}
 	}
 	// Extensions read the last operation, too.
 	if err := r.writeCluster(ctx, o, status.shoot); err != nil {

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +56,7 @@ func (s *statusReporter) begun(ctx context.Context, o *observed.State, seedName 
 		s.take(status)
 		status.SeedName, status.TechnicalID, status.UID = &seedName, o.Namespace, shoot.UID
 		status.ClusterIdentity = &o.Identity
-		if s.operation != corev1beta1.LastOperationTypeDelete {
+		if !s.ends() {
 			status.AdvertisedAddresses = o.AdvertisedAddresses()
 			operations, _ = beginOperations(shoot, metav1.NewTime(s.clock.Now()))
 			status.InPlaceUpdates, pendingErr = observed.PendingUpdates(shoot, o.UpdatedPools)
@@ -63,17 +64,61 @@ func (s *statusReporter) begun(ctx context.Context, o *observed.State, seedName 
 		if n := shoot.Spec.Networking; n != nil {
 			status.Networking = observed.NetworkingStatus(n, status.Networking)
 		}
-		s.set(status, corev1beta1.LastOperationStateProcessing, startProgress(before, again), title(s.operation)+" of the cluster has begun.")
+		s.set(status, corev1beta1.LastOperationStateProcessing, startProgress(before, again), textOf(s.operation).begun)
 	})
 	err = errors.Join(err, pendingErr)
 	if err == nil && !again {
-		reason, action := constants.EventReconciling, constants.EventActionReconcile
-		if s.operation == corev1beta1.LastOperationTypeDelete {
-			reason, action = constants.EventDeleting, constants.EventActionDelete
-		}
-		s.event(corev1.EventTypeNormal, reason, action, "%s of the cluster has begun.", title(s.operation))
+		t := textOf(s.operation)
+		s.event(corev1.EventTypeNormal, t.beginning, t.action, "%s", cmp.Or(t.beginNote, t.begun))
 	}
 	return operations, err
+}
+
+// ends is whether there is no control plane on the seed after the operation.
+func (s *statusReporter) ends() bool {
+	return s.operation == corev1beta1.LastOperationTypeDelete || s.operation == corev1beta1.LastOperationTypeMigrate
+}
+
+// text is what the status and events say about an operation.
+type text struct {
+	// title is its name in sentences.
+	title string
+	// begun and succeeded are descriptions of the last operation.
+	begun, succeeded string
+	// beginNote and endNote are notes of events. Empty means that they are as usual.
+	beginNote, endNote string
+	// action, beginning, done and failed are the action and the reasons of events.
+	action, beginning, done, failed string
+}
+
+// textOf returns the texts of an operation. Those of moves to another seed are known to clients.
+func textOf(operation corev1beta1.LastOperationType) text {
+	t := text{
+		title: "Reconciliation", succeeded: "Shoot cluster has been successfully reconciled.",
+		action: constants.EventActionReconcile, beginning: constants.EventReconciling, done: constants.EventReconciled, failed: constants.EventReconcileError,
+	}
+	switch operation {
+	case corev1beta1.LastOperationTypeCreate:
+		t.title = "Creation"
+	case corev1beta1.LastOperationTypeDelete:
+		t = text{
+			title: "Deletion", succeeded: "Shoot cluster has been successfully deleted.",
+			action: constants.EventActionDelete, beginning: constants.EventDeleting, done: constants.EventDeleted, failed: constants.EventDeleteError,
+		}
+	case corev1beta1.LastOperationTypeMigrate:
+		t = text{
+			title: "Migration", begun: "Preparation of Shoot cluster for migration initialized.", succeeded: "Shoot cluster has been successfully prepared for migration.",
+			action: constants.EventActionMigrate, beginning: constants.EventPrepareMigration, done: constants.EventMigrationPrepared,
+			failed: constants.EventMigrationPreparationFailed,
+		}
+		t.endNote = t.succeeded
+	case corev1beta1.LastOperationTypeRestore:
+		t.title, t.begun, t.succeeded = "Restoration", "Restoration of Shoot cluster initialized.", "Shoot cluster has been successfully restored."
+		t.beginNote, t.endNote = "Restoring Shoot cluster", "Restored Shoot cluster"
+	case corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationTypeLiveMigrate:
+	}
+	t.begun = cmp.Or(t.begun, t.title+" of the cluster has begun.")
+	return t
 }
 
 // again is whether the operation has begun before for the same generation, and continues.
@@ -95,7 +140,7 @@ func (s *statusReporter) take(status *corev1beta1.ShootStatus) {
 // postponed reports that there is something to do, and what it waits for.
 func (s *statusReporter) postponed(ctx context.Context, reason string) error {
 	return s.patch(ctx, func(shoot *corev1beta1.Shoot) {
-		s.set(&shoot.Status, corev1beta1.LastOperationStatePending, startProgress(shoot.Status.LastOperation, s.again()), title(s.operation)+" of the cluster waits: "+reason+".")
+		s.set(&shoot.Status, corev1beta1.LastOperationStatePending, startProgress(shoot.Status.LastOperation, s.again()), textOf(s.operation).title+" of the cluster waits: "+reason+".")
 	})
 }
 
@@ -104,19 +149,6 @@ func startProgress(before *corev1beta1.LastOperation, again bool) int32 {
 		return min(before.Progress, 99)
 	}
 	return 0
-}
-
-func title(operation corev1beta1.LastOperationType) string {
-	switch operation {
-	case corev1beta1.LastOperationTypeCreate:
-		return "Creation"
-	case corev1beta1.LastOperationTypeDelete:
-		return "Deletion"
-	case corev1beta1.LastOperationTypeRestore:
-		return "Restoration"
-	case corev1beta1.LastOperationTypeMigrate, corev1beta1.LastOperationTypeLiveMigrate, corev1beta1.LastOperationTypeReconcile:
-	}
-	return "Reconciliation"
 }
 
 func (s *statusReporter) progress(ctx context.Context, p flow.Progress) {
@@ -162,11 +194,8 @@ func (s *statusReporter) failed(ctx context.Context, err error) (final bool, rep
 		}
 		s.set(&shoot.Status, state, progress, description)
 	})
-	reason, action := constants.EventReconcileError, constants.EventActionReconcile
-	if s.operation == corev1beta1.LastOperationTypeDelete {
-		reason, action = constants.EventDeleteError, constants.EventActionDelete
-	}
-	s.event(corev1.EventTypeWarning, reason, action, "%s", kube.Shorten(description, maxNote))
+	t := textOf(s.operation)
+	s.event(corev1.EventTypeWarning, t.failed, t.action, "%s", kube.Shorten(description, maxNote))
 	return final, reported
 }
 
@@ -183,22 +212,22 @@ func keepTimes(before, after []corev1beta1.LastError) {
 
 // succeeded reports the end of a run.
 func (s *statusReporter) succeeded(ctx context.Context, o *observed.State) error {
-	description, reason, action := "Shoot cluster has been successfully reconciled.", constants.EventReconciled, constants.EventActionReconcile
-	if s.operation == corev1beta1.LastOperationTypeDelete {
-		description, reason, action = "Shoot cluster has been successfully deleted.", constants.EventDeleted, constants.EventActionDelete
-	}
+	t := textOf(s.operation)
 	err := s.patch(ctx, func(shoot *corev1beta1.Shoot) {
 		status := &shoot.Status
 		status.LastErrors, status.RetryCycleStartTime = nil, nil
-		if s.operation != corev1beta1.LastOperationTypeDelete {
+		if s.operation == corev1beta1.LastOperationTypeMigrate {
+			status.SeedName = shoot.Spec.SeedName // whose gardenlet is responsible from now on
+		}
+		if !s.ends() {
 			o.RecordEncryption(shoot)
 			status.Hibernated = o.Shoot.HibernationWanted()
 			finishRotations(shoot, metav1.NewTime(s.clock.Now()))
 		}
-		s.set(status, corev1beta1.LastOperationStateSucceeded, 100, description)
+		s.set(status, corev1beta1.LastOperationStateSucceeded, 100, t.succeeded)
 	})
 	if err == nil {
-		s.event(corev1.EventTypeNormal, reason, action, "%s of the cluster is done.", title(s.operation))
+		s.event(corev1.EventTypeNormal, t.done, t.action, "%s", cmp.Or(t.endNote, t.title+" of the cluster is done."))
 	}
 	return err
 }

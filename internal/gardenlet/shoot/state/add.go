@@ -1,6 +1,6 @@
 // Package state saves in the garden the state of control planes that must survive the loss of a seed.
 //
-// It reads Shoots in the garden. In the seed it reads their credentials that cannot be generated again, the states of extension resources, and
+// It reads Shoots in the garden. In the seed it reads their credentials that cannot be generated again, machines, states of extension resources, and
 // the objects that these refer to. It writes the ShootStates of the Shoots. Source: concepts.txt, gardenlet, Shoot Controller, "State" Reconciler.
 package state
 
@@ -30,7 +30,7 @@ type Values struct {
 	Garden cluster.Cluster
 	// GardenAPI is the API server of the garden, for ShootStates and ManagedSeeds, which are in no cache.
 	GardenAPI client.Client
-	// SeedAPI is the API server of the seed, for Secrets and the objects that extensions refer to.
+	// SeedAPI is the API server of the seed, with what is saved.
 	SeedAPI client.Reader
 	// Config says how often states are saved. If concurrentSyncs is zero, none is.
 	Config gardenletconfigv1alpha1.ShootStateControllerConfiguration
@@ -53,5 +53,5 @@ func Add(mgr manager.Manager, v Values) error {
 				},
 				DeleteFunc: func(event.TypedDeleteEvent[*corev1beta1.Shoot]) bool { return false },
 			})).
-		Complete(&reconciler{Values: v, gardenCache: v.Garden.GetClient(), seedCache: mgr.GetClient()})
+		Complete(&reconciler{Values: v, gardenCache: v.Garden.GetClient()})
 }

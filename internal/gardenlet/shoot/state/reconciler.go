@@ -2,31 +2,23 @@ package state
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
-	"gardener.cloud/gardener/pkg/secrets"
+	"gardener.cloud/gardener/internal/shoot/observed"
+	"gardener.cloud/gardener/internal/shoot/state"
 )
 
 // passTimeout limits a pass, which reads all Secrets and extension resources of one control plane.
@@ -34,7 +26,7 @@ const passTimeout = 2 * time.Minute
 
 type reconciler struct {
 	Values
-	gardenCache, seedCache client.Client
+	gardenCache client.Client
 }
 
 // Reconcile saves the state of one Shoot when it is due, and deletes it with the Shoot.
@@ -47,7 +39,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil // the state is saved by the gardenlet of its seed
 	}
 	if shoot.DeletionTimestamp != nil {
-		return kube.Result(r.deleteState(ctx, req))
+		return kube.Result(Delete(ctx, r.GardenAPI, req.NamespacedName))
 	}
 	if !saveable(shoot) {
 		return reconcile.Result{}, nil // the watch triggers when it is
@@ -71,120 +63,46 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 // seedIsManaged is whether the seed is a shoot itself: then the state of its control planes is in the backup of its etcd.
-func (r *reconciler) seedIsManaged(ctx context.Context) (bool, error) {
-	err := r.GardenAPI.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: r.SeedName}, &seedmanagementv1alpha1.ManagedSeed{})
+func (v Values) seedIsManaged(ctx context.Context) (bool, error) {
+	err := v.GardenAPI.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: v.SeedName}, &seedmanagementv1alpha1.ManagedSeed{})
 	switch {
 	case err == nil:
 		return true, nil
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err), meta.IsNoMatchError(err):
 		return false, nil // a gardenlet may read a ManagedSeed that is its own, and thus none if there is none
 	}
-	return false, fmt.Errorf("read ManagedSeed %q: %w", r.SeedName, err)
+	return false, fmt.Errorf("read ManagedSeed %q: %w", v.SeedName, err)
 }
 
-// deleteState deletes the ShootState of a deleted Shoot.
-func (r *reconciler) deleteState(ctx context.Context, req reconcile.Request) error {
+// Saves is whether states are saved on the seed.
+func Saves(ctx context.Context, v Values) (bool, error) {
+	if *v.Config.ConcurrentSyncs <= 0 {
+		return false, nil
+	}
+	managed, err := v.seedIsManaged(ctx)
+	return !managed, err
+}
+
+// Delete deletes the ShootState of a Shoot.
+func Delete(ctx context.Context, gardenAPI client.Client, key client.ObjectKey) error {
 	saved := &corev1beta1.ShootState{}
-	if err := r.GardenAPI.Get(ctx, req.NamespacedName, saved); err != nil {
+	if err := gardenAPI.Get(ctx, key, saved); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if err := kube.PatchMetadata(ctx, r.gardenCache, saved, func(o *metav1.PartialObjectMetadata) {
+	if err := kube.PatchMetadata(ctx, gardenAPI, saved, func(o *metav1.PartialObjectMetadata) {
 		metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.ConfirmationDeletion, "true")
 	}); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	return client.IgnoreNotFound(r.gardenCache.Delete(ctx, saved))
+	return client.IgnoreNotFound(gardenAPI.Delete(ctx, saved))
 }
 
 // save writes the state of a control plane to the garden.
 func (r *reconciler) save(ctx context.Context, shoot *corev1beta1.Shoot) error {
-	spec, err := r.stateOf(ctx, shoot.Status.TechnicalID)
+	spec, err := state.Collect(ctx, r.SeedAPI, shoot.Status.TechnicalID, observed.BackupEntryName(shoot))
 	if err != nil {
 		return err
 	}
 	logf.FromContext(ctx).V(1).Info("Saving state", "secrets", len(spec.Gardener), "extensions", len(spec.Extensions), "resources", len(spec.Resources))
-	saved := &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: shoot.Name}}
-	if _, err := controllerutil.CreateOrUpdate(ctx, r.GardenAPI, saved, func() error {
-		metav1.SetMetaDataAnnotation(&saved.ObjectMeta, constants.GardenerTimestamp, r.Clock.Now().UTC().Format(time.RFC3339Nano))
-		// Data of other types belongs to other controllers, such as that of machines.
-		spec.Gardener = append(spec.Gardener, slices.DeleteFunc(saved.Spec.Gardener, func(d corev1beta1.GardenerResourceData) bool {
-			return d.Type == constants.DataTypeSecret
-		})...)
-		saved.Spec = *spec
-		return nil
-	}); err != nil {
-		return fmt.Errorf("write ShootState: %w", err)
-	}
-	return nil
-}
-
-// stateOf reads the state of a control plane.
-func (r *reconciler) stateOf(ctx context.Context, namespace string) (*corev1beta1.ShootStateSpec, error) {
-	spec, list := &corev1beta1.ShootStateSpec{}, &corev1.SecretList{}
-	if err := r.SeedAPI.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{
-		secrets.LabelKeyManagedBy: secrets.LabelValueSecretsManager, secrets.LabelKeyPersist: "true",
-	}); err != nil {
-		return nil, fmt.Errorf("list secrets: %w", err)
-	}
-	var err error
-	if spec.Gardener, err = secretData(list.Items); err != nil {
-		return nil, err
-	}
-	for kind, objects := range map[string]client.ObjectList{
-		"ContainerRuntime": &extensionsv1alpha1.ContainerRuntimeList{}, "ControlPlane": &extensionsv1alpha1.ControlPlaneList{},
-		"DNSRecord": &extensionsv1alpha1.DNSRecordList{}, "Extension": &extensionsv1alpha1.ExtensionList{},
-		"Infrastructure": &extensionsv1alpha1.InfrastructureList{}, "Network": &extensionsv1alpha1.NetworkList{},
-		"OperatingSystemConfig": &extensionsv1alpha1.OperatingSystemConfigList{}, "Worker": &extensionsv1alpha1.WorkerList{},
-	} {
-		if err := r.seedCache.List(ctx, objects, client.InNamespace(namespace)); err != nil {
-			return nil, fmt.Errorf("list kind %s: %w", kind, err)
-		}
-		if err := meta.EachListItem(objects, func(item runtime.Object) error {
-			if object, ok := item.(extensionsv1alpha1.Object); ok {
-				if state, ok := extensionState(kind, object); ok {
-					spec.Extensions = append(spec.Extensions, state)
-				}
-			}
-			return nil
-		}); err != nil {
-			return nil, err
-		}
-	}
-	sortStates(spec.Extensions)
-	spec.Resources, err = r.resources(ctx, namespace, spec.Extensions)
-	return spec, err
-}
-
-// resources reads the objects that extension resources refer to, each once.
-func (r *reconciler) resources(ctx context.Context, namespace string, states []corev1beta1.ExtensionResourceState) ([]corev1beta1.ResourceData, error) {
-	var list []corev1beta1.ResourceData
-	read := map[autoscalingv1.CrossVersionObjectReference]bool{}
-	for _, state := range states {
-		for _, resource := range state.Resources {
-			ref := resource.ResourceRef
-			if read[ref] {
-				continue
-			}
-			read[ref] = true
-			object := &unstructured.Unstructured{}
-			object.SetAPIVersion(ref.APIVersion)
-			object.SetKind(ref.Kind)
-			if err := r.SeedAPI.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, object); err != nil {
-				return nil, fmt.Errorf("read %s %q, which %s %q refers to: %w", ref.Kind, ref.Name, state.Kind, *state.Name, err)
-			}
-			content := object.DeepCopy()
-			// These fields are set by the API server, or name objects that the next seed does not have.
-			for _, field := range []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "ownerReferences", "finalizers"} {
-				unstructured.RemoveNestedField(content.Object, "metadata", field)
-			}
-			unstructured.RemoveNestedField(content.Object, "status")
-			data, err := json.Marshal(content.Object)
-			if err != nil {
-				return nil, fmt.Errorf("encode %s %q", ref.Kind, ref.Name) // the error itself may quote its data
-			}
-			list = append(list, corev1beta1.ResourceData{CrossVersionObjectReference: ref, Data: runtime.RawExtension{Raw: data}})
-		}
-	}
-	slices.SortFunc(list, func(a, b corev1beta1.ResourceData) int { return strings.Compare(a.Kind+"/"+a.Name, b.Kind+"/"+b.Name) })
-	return list, nil
+	return state.Write(ctx, r.GardenAPI, shoot, r.Clock.Now(), func(*corev1beta1.ShootStateSpec) *corev1beta1.ShootStateSpec { return spec })
 }

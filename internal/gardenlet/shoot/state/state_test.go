@@ -22,6 +22,7 @@ import (
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 )
 
@@ -67,7 +68,7 @@ func TestNextSave(t *testing.T) {
 func newScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, corev1beta1.AddToScheme, extensionsv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, corev1beta1.AddToScheme, extensionsv1alpha1.AddToScheme, machinev1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +87,10 @@ func newReconciler(t *testing.T) (*reconciler, reconcile.Request) {
 		}},
 	}
 	secret := func(name string, labels map[string]string) *corev1.Secret {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}, Data: map[string][]byte{"k": []byte("v")}}
+		return &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels},
+			Type:       corev1.SecretTypeOpaque, Immutable: new(true), Data: map[string][]byte{"k": []byte("v")},
+		}
 	}
 	worker := &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}}
 	worker.Status.State = &runtime.RawExtension{Raw: []byte(`{"x":1}`)}
@@ -101,7 +105,7 @@ func newReconciler(t *testing.T) (*reconciler, reconcile.Request) {
 		secret("of-worker", nil), worker,
 		&extensionsv1alpha1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}},
 	).Build()
-	return &reconciler{gardenCache: garden, seedCache: seed, Values: Values{
+	return &reconciler{gardenCache: garden, Values: Values{
 		SeedName: "s", GardenAPI: garden, SeedAPI: seed, Clock: clocktesting.NewFakePassiveClock(now),
 		Config: gardenletconfigv1alpha1.ShootStateControllerConfiguration{SyncPeriod: &metav1.Duration{Duration: 6 * time.Hour}},
 	}}, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(shoot)}
@@ -118,7 +122,7 @@ func TestStateIsSaved(t *testing.T) {
 	}
 	if diff := cmp.Diff([]corev1beta1.GardenerResourceData{{
 		Name: "ca-1", Type: "secret", Labels: map[string]string{"managed-by": "secrets-manager", "persist": "true", "name": "ca"},
-		Data: runtime.RawExtension{Raw: []byte(`{"k":"dg=="}`)},
+		Data: runtime.RawExtension{Raw: []byte(`{"data":{"k":"dg=="},"immutable":true,"type":"Opaque"}`)},
 	}}, state.Spec.Gardener); diff != "" {
 		t.Errorf("secrets (-want +got):\n%s", diff)
 	}

@@ -13,8 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
@@ -25,7 +29,7 @@ import (
 func request(t *testing.T) driver.Request {
 	t.Helper()
 	raw, err := json.Marshal(localv1alpha1.MachineProviderSpec{
-		Image: "registry.example/machine:v1",
+		Image: "registry.example/machine:v1", Namespace: "infra-shoot--dev--crazy",
 		Registries: []localv1alpha1.MachineRegistry{
 			{Host: "registry.k8s.io", Mirrors: []string{"http://172.30.0.1:5000/v2/registry.k8s.io", "https://mirror.example"}},
 			{Host: "registry.local:5000", Server: "http://172.30.0.1:5000"},
@@ -52,13 +56,14 @@ func TestObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret, pod := objects(r, spec)
+	secret, pod := objects(r, spec, "infra-shoot--dev--crazy")
 	golden.Objects(t, "machine.yaml", []client.Object{secret, pod})
 }
 
 func TestDecode(t *testing.T) {
 	for name, tc := range map[string]struct{ spec, want string }{
 		"valid":              {`{"apiVersion":"x/v1","kind":"Y","image":"a"}`, ""},
+		"a bad namespace":    {`{"image":"a","namespace":"A/b"}`, `MachineClass c: providerSpec.namespace: Invalid value: "A/b": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`},
 		"no image":           {`{}`, `MachineClass c: providerSpec.image: Required value: name the machine image`},
 		"nothing":            {``, `MachineClass c: decode providerSpec: EOF`},
 		"an unknown field":   {`{"image":"a","images":"b"}`, `MachineClass c: decode providerSpec: json: unknown field "images"`},
@@ -90,7 +95,7 @@ func TestDecode(t *testing.T) {
 // A machine is created, found, lost when its pod ends, and deleted with its Secret. Each call may be repeated.
 func TestDriver(t *testing.T) {
 	c := fake.NewClientBuilder().WithStatusSubresource(&corev1.Pod{}).Build()
-	d := New(c, nil)
+	d := New(nil, c, nil, "shoot--dev--crazy")
 	r := request(t)
 	code := func(err error, want driver.Code) {
 		t.Helper()
@@ -121,16 +126,16 @@ func TestDriver(t *testing.T) {
 		code(err, "")
 		found, err := d.GetMachineStatus(t.Context(), r)
 		code(err, "")
-		if diff := cmp.Diff(created, found); diff != "" || found.NodeName != r.Machine.Name || found.ProviderID != "local:///shoot--dev--crazy/"+r.Machine.Name {
+		if diff := cmp.Diff(created, found); diff != "" || found.NodeName != r.Machine.Name || found.ProviderID != "local:///infra-shoot--dev--crazy/"+r.Machine.Name {
 			t.Errorf("created and found (-created +found):\n%s", diff)
 		}
 	}
-	if diff := cmp.Diff(map[string]string{"local:///shoot--dev--crazy/pool-z1-12345-abcde": r.Machine.Name}, list()); diff != "" {
+	if diff := cmp.Diff(map[string]string{"local:///infra-shoot--dev--crazy/pool-z1-12345-abcde": r.Machine.Name}, list()); diff != "" {
 		t.Errorf("machines (-want +got):\n%s", diff)
 	}
 
 	pod := &corev1.Pod{}
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(r.Machine), pod); err != nil {
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "infra-shoot--dev--crazy", Name: r.Machine.Name}, pod); err != nil {
 		t.Fatal(err)
 	}
 	pod.Status = corev1.PodStatus{Phase: corev1.PodFailed, Message: "evicted"}
@@ -175,5 +180,62 @@ func TestCodes(t *testing.T) {
 		if got := driver.CodeOf(wrap(tc.err, "create the pod")); got != tc.want {
 			t.Errorf("%s: the code is %q, want %q", name, got, tc.want)
 		}
+	}
+}
+
+// Machines that a version before 1.150 has created are in the namespace of the control plane, also if others are in another cluster by now.
+func TestMachinesOfFormerVersions(t *testing.T) {
+	r := request(t)
+	former := r
+	former.Machine = r.Machine.DeepCopy()
+	former.Machine.Spec.ProviderID = "local:///shoot--dev--crazy/" + r.Machine.Name
+	formerClass := r
+	formerClass.Class = r.Class.DeepCopy()
+	formerClass.Class.ProviderSpec.Raw = []byte(`{"image":"x"}`)
+	for name, tc := range map[string]struct {
+		request     driver.Request
+		inSeed      bool
+		inNamespace string
+	}{
+		"a machine":                              {r, false, "infra-shoot--dev--crazy"},
+		"one of a former version":                {former, true, "shoot--dev--crazy"},
+		"one that a former version has begun":    {formerClass, true, "shoot--dev--crazy"},
+		"one of a class that is not valid today": {driver.Request{ClassRequest: driver.ClassRequest{Class: &machinev1alpha1.MachineClass{}}, Machine: former.Machine}, true, "shoot--dev--crazy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := func() client.Object {
+				return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: tc.inNamespace, Name: r.Machine.Name}}
+			}
+			seed, infrastructure := fake.NewClientBuilder().Build(), fake.NewClientBuilder().Build()
+			in := infrastructure
+			if tc.inSeed {
+				in = seed
+			}
+			if err := in.Create(t.Context(), pod()); err != nil {
+				t.Fatal(err)
+			}
+			d := New(seed, infrastructure, nil, "shoot--dev--crazy")
+			if _, err := d.GetMachineStatus(t.Context(), tc.request); err != nil {
+				t.Error(err)
+			}
+			if err := d.DeleteMachine(t.Context(), tc.request); err != nil {
+				t.Error(err)
+			}
+			if err := in.Get(t.Context(), client.ObjectKeyFromObject(pod()), &corev1.Pod{}); !apierrors.IsNotFound(err) {
+				t.Errorf("the machine is left: %v", err)
+			}
+		})
+	}
+}
+
+// The pods of machines are in another namespace than their Machines.
+func TestChangesAreOfMachines(t *testing.T) {
+	d, queue := New(nil, nil, nil, "shoot--dev--crazy"), workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	t.Cleanup(queue.ShutDown)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "infra-shoot--dev--crazy", Name: "m"}}
+	d.machines(&handler.EnqueueRequestForObject{}).Delete(t.Context(), event.DeleteEvent{Object: pod}, queue)
+	got, _ := queue.Get()
+	if want := (reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "shoot--dev--crazy", Name: "m"}}); got != want {
+		t.Errorf("reconciles %v, want %v", got, want)
 	}
 }

@@ -53,9 +53,23 @@ func decode(class *machinev1alpha1.MachineClass) (*localv1alpha1.MachineProvider
 	return spec, nil
 }
 
+// namespaceOf returns the namespace of the machines of a class. The driver also deletes machines of a class that is not valid any more.
+func namespaceOf(class *machinev1alpha1.MachineClass) string {
+	spec := &localv1alpha1.MachineProviderSpec{}
+	if err := json.Unmarshal(class.ProviderSpec.Raw, spec); err != nil || spec.Namespace == "" {
+		return class.Namespace
+	}
+	return spec.Namespace
+}
+
 func validate(spec *localv1alpha1.MachineProviderSpec) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("providerSpec")
+	for _, problem := range validation.IsDNS1123Label(spec.Namespace) {
+		if spec.Namespace != "" {
+			errs = append(errs, field.Invalid(path.Child("namespace"), spec.Namespace, problem))
+		}
+	}
 	if spec.Image == "" {
 		errs = append(errs, field.Required(path.Child("image"), "name the machine image"))
 	}
@@ -120,17 +134,13 @@ func labelValue(name string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// objects renders the Secret and the Pod of a machine.
-func objects(request driver.Request, spec *localv1alpha1.MachineProviderSpec) (*corev1.Secret, *corev1.Pod) {
+// objects renders the Secret and the Pod of a machine. They have no owner, as the Machine is in another namespace.
+func objects(request driver.Request, spec *localv1alpha1.MachineProviderSpec, namespace string) (*corev1.Secret, *corev1.Pod) {
 	machine := request.Machine
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{
-			Namespace: machine.Namespace, Name: name,
+			Namespace: namespace, Name: name,
 			Labels: map[string]string{LabelApp: LabelAppValue, LabelMachine: labelValue(machine.Name), LabelClass: labelValue(request.Class.Name)},
-			// So that no pods are left when Machines are deleted by force.
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: machinev1alpha1.SchemeGroupVersion.String(), Kind: "Machine", Name: machine.Name, UID: machine.UID,
-			}},
 		}
 	}
 	secret := &corev1.Secret{ObjectMeta: meta(secretName(machine.Name)), Data: map[string][]byte{userDataKey: request.UserData}}

@@ -9,9 +9,9 @@ import (
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/chart"
-	"gardener.cloud/gardener/internal/component/managedresource"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/operator/extension"
+	"gardener.cloud/gardener/pkg/managedresource"
 )
 
 // decide returns the conditions of the parts that an Extension has, and those that it does not have.

@@ -12,7 +12,7 @@ import (
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 )
 
-func helm() *operatorv1alpha1.ExtensionHelm {
+func helmDeployment() *operatorv1alpha1.ExtensionHelm {
 	return &operatorv1alpha1.ExtensionHelm{OCIRepository: &gardencorev1.OCIRepository{Ref: new("registry.example.com/chart:1")}}
 }
 
@@ -21,9 +21,9 @@ func full(change ...func(*operatorv1alpha1.Extension)) *operatorv1alpha1.Extensi
 	e := &operatorv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Name: "x", Generation: 2}, Spec: operatorv1alpha1.ExtensionSpec{
 		Resources: []corev1beta1.ControllerResource{{Kind: "Worker", Type: "x"}},
 		Deployment: &operatorv1alpha1.Deployment{
-			Extension: &operatorv1alpha1.ExtensionDeploymentSpec{DeploymentSpec: operatorv1alpha1.DeploymentSpec{Helm: helm()}},
+			Extension: &operatorv1alpha1.ExtensionDeploymentSpec{DeploymentSpec: operatorv1alpha1.DeploymentSpec{Helm: helmDeployment()}},
 			Admission: &operatorv1alpha1.AdmissionDeploymentSpec{
-				RuntimeCluster: &operatorv1alpha1.DeploymentSpec{Helm: helm()}, VirtualCluster: &operatorv1alpha1.DeploymentSpec{Helm: helm()},
+				RuntimeCluster: &operatorv1alpha1.DeploymentSpec{Helm: helmDeployment()}, VirtualCluster: &operatorv1alpha1.DeploymentSpec{Helm: helmDeployment()},
 			},
 		},
 	}}

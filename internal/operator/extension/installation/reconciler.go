@@ -25,9 +25,10 @@ import (
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/chart"
-	"gardener.cloud/gardener/internal/component/managedresource"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/operator/extension"
+	"gardener.cloud/gardener/pkg/helm"
+	"gardener.cloud/gardener/pkg/managedresource"
 )
 
 const fieldManager = "gardener-operator"
@@ -296,7 +297,7 @@ func (p *pass) render(
 	} else if err != nil {
 		return nil, err
 	}
-	rendered, err := chart.Render(archive, chart.Release{Name: p.e.Name, Namespace: namespace, Kubernetes: kubernetes, Values: all})
+	rendered, err := helm.Render(archive, helm.Release{Name: p.e.Name, Namespace: namespace, Kubernetes: kubernetes, Values: all})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", chart.ErrInvalid, p.data.Withheld(err))
 	}
@@ -304,7 +305,7 @@ func (p *pass) render(
 	for _, object := range rendered {
 		if pods != nil {
 			if err := chart.ChangePods(object, pods); err != nil {
-				return nil, fmt.Errorf("%w: %w", chart.ErrInvalid, p.data.Withheld(&chart.Error{At: "pods of a " + object.GetKind(), Err: err}))
+				return nil, fmt.Errorf("%w: %w", chart.ErrInvalid, p.data.Withheld(&helm.Error{At: "pods of a " + object.GetKind(), Err: err}))
 			}
 		}
 		objects = append(objects, object)

@@ -22,13 +22,13 @@ import (
 	"gardener.cloud/gardener/internal/component/gardenerscheduler"
 	"gardener.cloud/gardener/internal/component/gardenrbac"
 	"gardener.cloud/gardener/internal/component/instance"
-	"gardener.cloud/gardener/internal/component/managedresource"
 	"gardener.cloud/gardener/internal/component/resourcemanager"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/operator/garden/values"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/internal/stage/credentials"
 	"gardener.cloud/gardener/pkg/flow"
+	"gardener.cloud/gardener/pkg/managedresource"
 )
 
 // rbacResource is the ManagedResource with the namespaces and roles of the virtual cluster.

@@ -3,6 +3,7 @@
 package values
 
 import (
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -189,7 +190,12 @@ func (s Source) Autoscalers(objects []client.Object) []client.Object {
 	}
 	return workload.ControlPlaneAutoscalers(objects, func(deployment string) workload.Autoscaling {
 		if deployment == of.Name(kubeapiserver.Name) {
-			return s.inMaintenanceWindow()
+			how := s.inMaintenanceWindow()
+			how.MinAllowed = kubeapiserver.ScaledMinimum()
+			if c := s.config(); c != nil && c.Autoscaling != nil {
+				maps.Copy(how.MinAllowed, c.Autoscaling.MinAllowed)
+			}
+			return how
 		}
 		return workload.Autoscaling{}
 	})

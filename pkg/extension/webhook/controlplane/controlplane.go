@@ -13,11 +13,8 @@ package controlplane
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -143,48 +140,18 @@ func (h *handler) Handle(ctx context.Context, request admission.Request) admissi
 	switch request.Kind.Kind {
 	case "Deployment":
 		if ensure := h.ensurer.deployments()[request.Name]; ensure != nil {
-			return mutate(request, &appsv1.Deployment{}, func(d *appsv1.Deployment) error { return ensure(ctx, shoot, d) })
+			return webhook.Mutate(request, &appsv1.Deployment{}, func(d *appsv1.Deployment) error { return ensure(ctx, shoot, d) })
 		}
 	case autoscalerKind.Kind:
 		if ensure := h.ensurer.MachineControllerManagerAutoscaler; ensure != nil && request.Name == autoscalerName {
-			return mutate(request, &unstructured.Unstructured{}, func(u *unstructured.Unstructured) error { return ensure(ctx, shoot, u) })
+			return webhook.Mutate(request, &unstructured.Unstructured{}, func(u *unstructured.Unstructured) error { return ensure(ctx, shoot, u) })
 		}
 	case extensionsv1alpha1.OperatingSystemConfigResource:
 		if h.ensurer.changesNodes() {
-			return mutate(request, &extensionsv1alpha1.OperatingSystemConfig{}, func(osc *extensionsv1alpha1.OperatingSystemConfig) error {
+			return webhook.Mutate(request, &extensionsv1alpha1.OperatingSystemConfig{}, func(osc *extensionsv1alpha1.OperatingSystemConfig) error {
 				return h.ensurer.operatingSystemConfig(ctx, shoot, osc)
 			})
 		}
 	}
 	return admission.Allowed("the extension does not change it")
-}
-
-// mutate returns the response with what a function changes. Fields that this version of the kind does not
-// have stay as they are, but for those in lists, such as that of containers, which are replaced if they change.
-func mutate[T client.Object](request admission.Request, object T, change func(T) error) admission.Response {
-	if err := json.Unmarshal(request.Object.Raw, object); err != nil {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode %s: %w", request.Kind.Kind, err))
-	}
-	if object.GetDeletionTimestamp() != nil {
-		return admission.Allowed("it is being deleted")
-	}
-	before, err := json.Marshal(object)
-	if err == nil {
-		err = change(object)
-	}
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
-	}
-	after, err := json.Marshal(object)
-	var difference, changed []byte
-	if err == nil {
-		difference, err = jsonpatch.CreateMergePatch(before, after)
-	}
-	if err == nil {
-		changed, err = jsonpatch.MergePatch(request.Object.Raw, difference)
-	}
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("compute the change of %s: %w", request.Kind.Kind, err))
-	}
-	return admission.PatchResponseFromRaw(request.Object.Raw, changed)
 }

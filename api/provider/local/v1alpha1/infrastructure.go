@@ -1,0 +1,15 @@
+package v1alpha1
+
+import "strings"
+
+// infrastructurePrefix begins the names of namespaces with machines.
+const infrastructurePrefix = "infra-"
+
+// InfrastructureNamespace returns the namespace with the machines of the shoot whose control plane is in a namespace of a seed. It may be in another
+// cluster.
+func InfrastructureNamespace(controlPlane string) string { return infrastructurePrefix + controlPlane }
+
+// ControlPlaneOf returns the namespace of the control plane whose machines are in a namespace, and whether that has machines.
+func ControlPlaneOf(namespace string) (string, bool) {
+	return strings.CutPrefix(namespace, infrastructurePrefix)
+}

@@ -1,0 +1,90 @@
+package managedseed
+
+import (
+	"context"
+	"fmt"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/authorizer/graph"
+	"gardener.cloud/gardener/internal/component/gardenlet/bootstrap"
+	"gardener.cloud/gardener/internal/component/gardenlet/release"
+	"gardener.cloud/gardener/internal/kube/bootstraptoken"
+)
+
+// accountTokenSeconds is how long the token of a ServiceAccount is valid: the gardenlet uses it at its start.
+const accountTokenSeconds = 600
+
+// credentials are what a gardenlet requests its client certificate with.
+type credentials struct {
+	// kubeconfig is nil if it has a certificate, or was given a kubeconfig before.
+	kubeconfig []byte
+	// replaced says that the gardenlet had a certificate, so that it has to start again.
+	replaced bool
+}
+
+// bootstrap returns the credentials with which a gardenlet requests its client certificate. Its kubeconfig is deleted if it is to be replaced.
+func (r *reconciler) bootstrap(
+	ctx context.Context, object *seedmanagementv1alpha1.ManagedSeed, shootClient client.Client, garden release.Connection, seed *corev1beta1.Seed,
+) (credentials, error) {
+	mode := ptr.Deref(object.Spec.Gardenlet.Bootstrap, seedmanagementv1alpha1.BootstrapToken)
+	if mode == seedmanagementv1alpha1.BootstrapNone {
+		return credentials{}, nil
+	}
+	state, err := bootstrap.Read(ctx, shootClient, garden)
+	if err != nil {
+		return credentials{}, err
+	}
+	if !needsBootstrap(state, renews(object), seed, r.Clock.Now()) {
+		return credentials{}, nil
+	}
+	token, err := r.token(ctx, object, mode)
+	if err != nil {
+		return credentials{}, err
+	}
+	ca, err := bootstrap.CABundle(r.Garden.GetConfig())
+	if err != nil {
+		return credentials{}, err
+	}
+	kubeconfig, err := bootstrap.Kubeconfig(garden.Address, ca, token)
+	if err != nil {
+		return credentials{}, err
+	}
+	out := credentials{kubeconfig: kubeconfig, replaced: state.Kubeconfig != nil || renews(object)}
+	if out.replaced {
+		logf.FromContext(ctx).Info("Replacing the client certificate of the gardenlet")
+	}
+	return out, state.DeleteKubeconfig(ctx, shootClient)
+}
+
+// token returns a token with which a gardenlet may request its client certificate.
+func (r *reconciler) token(ctx context.Context, object *seedmanagementv1alpha1.ManagedSeed, mode seedmanagementv1alpha1.Bootstrap) (string, error) {
+	if mode == seedmanagementv1alpha1.BootstrapToken {
+		token := bootstrap.Token{Namespace: object.Namespace, Name: object.Name, Description: bootstraptoken.ForManagedSeed(object.Name)}
+		return token.Ensure(ctx, r.GardenAPI, r.GardenAPI, r.Clock.Now())
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: graph.BootstrapServiceAccountName(object.Name)}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: graph.BootstrapBindingName(object.Namespace, object.Name)},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: graph.SeedBootstrapper},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}},
+	}
+	for _, created := range []client.Object{account, binding} {
+		if err := r.GardenAPI.Create(ctx, created); client.IgnoreAlreadyExists(err) != nil {
+			return "", fmt.Errorf("create %T %q: %w", created, created.GetName(), err)
+		}
+	}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(accountTokenSeconds))}}
+	if err := r.GardenAPI.SubResource("token").Create(ctx, account, request); err != nil {
+		return "", fmt.Errorf("request token of ServiceAccount %q: %w", client.ObjectKeyFromObject(account), err)
+	}
+	return request.Status.Token, nil
+}

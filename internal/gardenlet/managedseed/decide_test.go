@@ -1,0 +1,110 @@
+package managedseed
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/component/gardenlet/bootstrap"
+)
+
+func TestSpread(t *testing.T) {
+	object := func(generation, observed int64, deleted bool) *seedmanagementv1alpha1.ManagedSeed {
+		m := &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: metav1.ObjectMeta{Generation: generation}}
+		m.Status.ObservedGeneration = observed
+		if deleted {
+			m.DeletionTimestamp = &metav1.Time{}
+		}
+		return m
+	}
+	for name, tc := range map[string]struct {
+		object         *seedmanagementv1alpha1.ManagedSeed
+		create         bool
+		update, jitter bool
+	}{
+		"new":            {object(1, 0, false), false, false, true},
+		"in deletion":    {object(3, 3, true), false, false, false},
+		"changed":        {object(3, 2, false), true, false, true},
+		"as it is to be": {object(3, 3, false), true, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := []bool{spreadCreate(tc.object), spreadUpdate(tc.object, false), spreadUpdate(tc.object, true)}
+			if diff := cmp.Diff([]bool{tc.create, tc.update, tc.jitter}, got); diff != "" {
+				t.Errorf("spread after a start, an update, an update with jitter (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestShootReconciled(t *testing.T) {
+	shoot := func(observed int64, state corev1beta1.LastOperationState) *corev1beta1.Shoot {
+		s := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+		s.Status.ObservedGeneration = observed
+		if state != "" {
+			s.Status.LastOperation = &corev1beta1.LastOperation{State: state}
+		}
+		return s
+	}
+	for name, tc := range map[string]struct {
+		shoot *corev1beta1.Shoot
+		want  bool
+	}{
+		"reconciled":      {shoot(2, corev1beta1.LastOperationStateSucceeded), true},
+		"changed":         {shoot(1, corev1beta1.LastOperationStateSucceeded), false},
+		"being changed":   {shoot(2, corev1beta1.LastOperationStateProcessing), false},
+		"failed":          {shoot(2, corev1beta1.LastOperationStateFailed), false},
+		"not created yet": {shoot(2, ""), false},
+	} {
+		if got := shootReconciled(tc.shoot); got != tc.want {
+			t.Errorf("%s: shootReconciled() = %t", name, got)
+		}
+	}
+}
+
+func TestNeedsBootstrap(t *testing.T) {
+	now := time.Unix(1000, 0)
+	invalid := bootstrap.State{Kubeconfig: &corev1.Secret{}}
+	seed := func(expiration time.Time) *corev1beta1.Seed {
+		return &corev1beta1.Seed{Status: corev1beta1.SeedStatus{ClientCertificateExpirationTimestamp: &metav1.Time{Time: expiration}}}
+	}
+	good, bad := seed(now.Add(time.Hour)), seed(now.Add(-time.Hour))
+	for name, tc := range map[string]struct {
+		state bootstrap.State
+		renew bool
+		seed  *corev1beta1.Seed
+		want  bool
+	}{
+		"new":                                    {want: true},
+		"it starts, not registered":              {state: bootstrap.State{Bootstrapping: true}, want: true},
+		"it starts, to be renewed":               {state: bootstrap.State{Bootstrapping: true}, seed: good},
+		"it starts, its certificate has expired": {state: bootstrap.State{Bootstrapping: true}, seed: bad, want: true},
+		"its kubeconfig is lost":                 {seed: good, want: true},
+		"its kubeconfig has no certificate":      {state: invalid, seed: good, want: true},
+		"an operator renews it":                  {state: bootstrap.State{Bootstrapping: true}, renew: true, seed: good, want: true},
+		"a Seed that says no expiration":         {state: bootstrap.State{Bootstrapping: true}, seed: &corev1beta1.Seed{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := needsBootstrap(tc.state, tc.renew, tc.seed, now); got != tc.want {
+				t.Errorf("needsBootstrap() = %t", got)
+			}
+		})
+	}
+}
+
+func TestChanged(t *testing.T) {
+	set := func(names ...string) map[string]bool {
+		out := map[string]bool{}
+		for _, name := range names {
+			out[name] = true
+		}
+		return out
+	}
+	if diff := cmp.Diff([]string{"gone", "new"}, changed(set("gone", "same", "own"), set("same", "new"), "own")); diff != "" {
+		t.Errorf("changed() (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,279 @@
+package managedseed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/component/gardenlet"
+	"gardener.cloud/gardener/internal/component/gardenlet/release"
+	"gardener.cloud/gardener/internal/component/kubeapiserver"
+	"gardener.cloud/gardener/internal/component/verticalpodautoscaler"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/shoot/access"
+)
+
+type reconciler struct {
+	Values
+	gardenCache client.Client
+	// parent is what gardenlets inherit.
+	parent map[string]any
+	// archive is the chart of the gardenlet, of the release of this process.
+	archive []byte
+}
+
+// Reconcile deploys the gardenlet of a ManagedSeed, or deletes it with its Seed.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	object := &seedmanagementv1alpha1.ManagedSeed{}
+	if err := r.gardenCache.Get(ctx, req.NamespacedName, object); err != nil || object.Spec.Shoot == nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	shoot := &corev1beta1.Shoot{}
+	err := r.gardenCache.Get(ctx, client.ObjectKey{Namespace: object.Namespace, Name: object.Spec.Shoot.Name}, shoot)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, err
+	}
+	if err != nil || ptr.Deref(shoot.Status.SeedName, "") != r.SeedName {
+		return reconcile.Result{RequeueAfter: r.Config.WaitSyncPeriod.Duration}, nil // the Shoot is new, or another gardenlet is responsible
+	}
+	if object.DeletionTimestamp != nil {
+		return r.delete(ctx, object, shoot)
+	}
+	if !controllerutil.ContainsFinalizer(object, constants.FinalizerGardenerName) {
+		if err := kube.AddFinalizer(ctx, r.gardenCache, object, constants.FinalizerGardenerName); err != nil {
+			return kube.Result(err)
+		}
+		// The writes below need the new version, which the cache has in a moment.
+		if err := r.GardenAPI.Get(ctx, req.NamespacedName, object); err != nil {
+			return reconcile.Result{}, client.IgnoreNotFound(err)
+		}
+	}
+	if !shootReconciled(shoot) {
+		err := r.report(ctx, object, shootCondition(false, shoot))
+		return waiting(r.Config.WaitSyncPeriod.Duration, err)
+	}
+	seed, err := r.deploy(ctx, object, shoot)
+	if err != nil {
+		if kube.Contested(err) {
+			return kube.Result(err)
+		}
+		return reconcile.Result{}, errors.Join(err, r.report(ctx, object, shootCondition(true, shoot), failed(err)))
+	}
+	if err := r.report(ctx, object, shootCondition(true, shoot), registered(object.Name, seed)); err != nil {
+		return kube.Result(err)
+	}
+	return waiting(r.Config.SyncPeriod.Duration, r.renewed(ctx, object))
+}
+
+// waiting returns when to check again, unless there is an error.
+func waiting(period time.Duration, err error) (reconcile.Result, error) {
+	if err != nil {
+		return kube.Result(err)
+	}
+	return reconcile.Result{RequeueAfter: period}, nil
+}
+
+// renewed removes the operation that requested a new client certificate.
+func (r *reconciler) renewed(ctx context.Context, object *seedmanagementv1alpha1.ManagedSeed) error {
+	if !renews(object) {
+		return nil
+	}
+	return kube.RemoveFromAnnotation(ctx, r.GardenAPI, object, constants.GardenerOperation, constants.OperationsSeparator,
+		[]string{constants.GardenerOperationRenewKubeconfig})
+}
+
+// seed returns the Seed of a ManagedSeed, or nil if it does not exist.
+func (r *reconciler) seed(ctx context.Context, name string) (*corev1beta1.Seed, error) {
+	seed := &corev1beta1.Seed{}
+	if err := r.GardenAPI.Get(ctx, client.ObjectKey{Name: name}, seed); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("read Seed %q: %w", name, err)
+	}
+	return seed, nil
+}
+
+// connect returns a client for a shoot.
+func (r *reconciler) connect(ctx context.Context, shoot *corev1beta1.Shoot) (client.Client, error) {
+	kubeconfig, err := access.Kubeconfig(ctx, access.Values{
+		SeedAPI: r.SeedAPI, Namespace: shoot.Status.TechnicalID, Host: kubeapiserver.Name + "." + shoot.Status.TechnicalID + ".svc",
+		Status: shoot.Status.Credentials, Now: r.Clock.Now(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create kubeconfig for the shoot: %w", err)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		return nil, errors.New("the kubeconfig for the shoot is invalid") // the error may quote it
+	}
+	shootClient, err := r.Connect(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the shoot: %w", err)
+	}
+	return shootClient, nil
+}
+
+// deploy deploys the gardenlet of a ManagedSeed, and returns its Seed, or nil if it is not registered yet.
+func (r *reconciler) deploy(ctx context.Context, object *seedmanagementv1alpha1.ManagedSeed, shoot *corev1beta1.Shoot) (*corev1beta1.Seed, error) {
+	seed, err := r.seed(ctx, object.Name)
+	if err != nil {
+		return nil, err
+	}
+	shootClient, err := r.connect(ctx, shoot)
+	if err != nil {
+		return nil, err
+	}
+	running, err := release.RunsIn(ctx, shootClient)
+	if err != nil {
+		return nil, err
+	}
+	if running.Seed != "" && running.Seed != object.Name {
+		return nil, fmt.Errorf("the gardenlet of seed %q already runs in shoot %q: it cannot be seed %q too", running.Seed, shoot.Name, object.Name)
+	}
+	d, err := r.prepare(ctx, object)
+	if err != nil {
+		return nil, err
+	}
+	annotations := map[string]string{}
+	if annotations[annotationBackupChecksum], err = r.checkSeed(ctx, d.config, shoot.Status.TechnicalID); err != nil {
+		return nil, err
+	}
+	if annotations[annotationBootstrapped], err = bootstrapped(ctx, shootClient); err != nil {
+		return nil, err
+	}
+	// Errors of charts quote values. What is wrong with them is found before they have credentials, and before anything is changed.
+	if _, err := r.render(d, shoot, annotations); err != nil {
+		return nil, err
+	}
+	if err := ensureNamespace(ctx, shootClient); err != nil {
+		return nil, err
+	}
+	credentials, err := r.bootstrap(ctx, object, shootClient, d.garden, seed)
+	if err != nil {
+		return nil, err
+	}
+	if len(credentials.kubeconfig) > 0 {
+		if err := d.config.Set(string(credentials.kubeconfig), "gardenClientConnection", "bootstrapKubeconfig", "kubeconfig"); err != nil {
+			return nil, err
+		}
+	}
+	if credentials.replaced {
+		annotations[annotationBootstrapped] = r.Clock.Now().UTC().Format(time.RFC3339)
+	}
+	objects, err := r.render(d, shoot, annotations)
+	if err != nil {
+		return nil, errors.New("the chart of the gardenlet cannot be rendered with a bootstrap kubeconfig")
+	}
+	logf.FromContext(ctx).V(1).Info("Deploying gardenlet", "bootstraps", len(credentials.kubeconfig) > 0)
+	return seed, kube.Apply(ctx, shootClient, release.FieldOwner, objects...)
+}
+
+// desired is the gardenlet of a ManagedSeed.
+type desired struct {
+	gardenlet *seedmanagementv1alpha1.Gardenlet
+	config    release.Configuration
+	garden    release.Connection
+	// parent is how the gardenlet of this process is deployed.
+	parent release.Running
+}
+
+// prepare returns the gardenlet of a ManagedSeed with its configuration.
+func (r *reconciler) prepare(ctx context.Context, object *seedmanagementv1alpha1.ManagedSeed) (d desired, err error) {
+	if d.parent, err = release.ReadRunning(ctx, r.SeedAPI); err != nil {
+		return d, err
+	}
+	if d.gardenlet, err = asGardenlet(object, r.parent); err != nil {
+		return d, err
+	}
+	if d.config, err = release.ReadConfiguration(d.gardenlet); err != nil {
+		return d, err
+	}
+	d.garden, err = d.config.Connect(r.Garden.GetConfig().Host)
+	return d, err
+}
+
+// render renders the chart of a gardenlet, with the image and the image vectors of this one.
+func (r *reconciler) render(d desired, shoot *corev1beta1.Shoot, annotations map[string]string) ([]client.Object, error) {
+	adapt(&d.gardenlet.Spec.Deployment.GardenletDeployment, shoot, annotations)
+	values, err := release.Values{
+		Image: d.parent.Image, ImageVectorOverwrite: d.parent.ImageVectorOverwrite, ComponentImageVectorOverwrites: d.parent.ComponentImageVectorOverwrites,
+	}.Chart(d.gardenlet, d.config)
+	if err != nil {
+		return nil, err
+	}
+	return release.Objects(r.archive, kubernetesVersion(shoot.Spec.Kubernetes.Version), values)
+}
+
+// kubernetesVersion returns a version as charts ask for it.
+func kubernetesVersion(text string) version.Info {
+	major, rest, _ := strings.Cut(text, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	return version.Info{GitVersion: "v" + text, Major: major, Minor: minor}
+}
+
+// checkSeed returns an error if a shoot cannot be the Seed of a configuration, and a checksum of the credentials for backups, which is empty without
+// backups.
+func (r *reconciler) checkSeed(ctx context.Context, config release.Configuration, controlPlane string) (string, error) {
+	spec, err := seedSpec(config)
+	if err != nil {
+		return "", err
+	}
+	if wantsVPA(spec) {
+		key := client.ObjectKey{Namespace: controlPlane, Name: verticalpodautoscaler.AdmissionController}
+		if err := r.SeedAPI.Get(ctx, key, &appsv1.Deployment{}); err == nil {
+			return "", errors.New("spec.gardenlet.config.seedConfig.spec.settings.verticalPodAutoscaler.enabled: must be false, as the Shoot has a vertical pod autoscaler")
+		} else if !apierrors.IsNotFound(err) {
+			return "", fmt.Errorf("read Deployment %q: %w", key, err)
+		}
+	}
+	key := backupSecret(spec)
+	if key.Name == "" {
+		return "", nil
+	}
+	secret := &corev1.Secret{}
+	if err := r.GardenAPI.Get(ctx, key, secret); err != nil {
+		return "", fmt.Errorf("read Secret %q with the credentials for backups: %w", key, err)
+	}
+	return checksum(secret)
+}
+
+// backupSecret returns the Secret with the credentials for backups of a Seed. Its name is empty if there is none.
+func backupSecret(spec *corev1beta1.SeedSpec) client.ObjectKey {
+	if spec.Backup == nil || spec.Backup.CredentialsRef == nil || spec.Backup.CredentialsRef.Kind != "Secret" {
+		return client.ObjectKey{}
+	}
+	return client.ObjectKey{Namespace: spec.Backup.CredentialsRef.Namespace, Name: spec.Backup.CredentialsRef.Name}
+}
+
+// bootstrapped returns when a gardenlet last got new bootstrap credentials, by its pods.
+func bootstrapped(ctx context.Context, shootClient client.Client) (string, error) {
+	deployment, key := &appsv1.Deployment{}, client.ObjectKey{Namespace: constants.GardenNamespace, Name: gardenlet.Name}
+	if err := shootClient.Get(ctx, key, deployment); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("read Deployment %q: %w", key, err)
+	}
+	return deployment.Spec.Template.Annotations[annotationBootstrapped], nil
+}
+
+// ensureNamespace creates the namespace of the gardenlet.
+func ensureNamespace(ctx context.Context, shootClient client.Client) error {
+	return kube.Apply(ctx, shootClient, release.FieldOwner, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: constants.GardenNamespace, Labels: map[string]string{constants.GardenRole: constants.GardenRoleGarden},
+	}})
+}

@@ -1,0 +1,144 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
+	etcdcomponent "gardener.cloud/gardener/internal/component/etcd"
+	"gardener.cloud/gardener/internal/component/instance"
+	"gardener.cloud/gardener/internal/component/kubeapiserver"
+	shootstate "gardener.cloud/gardener/internal/gardenlet/shoot/state"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/shoot/observed"
+	"gardener.cloud/gardener/internal/shoot/state"
+	"gardener.cloud/gardener/internal/stage"
+	"gardener.cloud/gardener/internal/stage/credentials"
+	"gardener.cloud/gardener/internal/stage/deletion"
+	"gardener.cloud/gardener/internal/stage/etcd"
+)
+
+// mayMigrate returns why the control plane of a shoot cannot be released now. Whether the other seed is ready is reported by
+// gardener-controller-manager, as a gardenlet may not read another Seed.
+func (r *reconciler) mayMigrate(ctx context.Context, shoot *corev1beta1.Shoot) error {
+	switch ready := kube.Condition(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration); {
+	case ready == nil:
+		return fmt.Errorf("constraint %s is not reported yet", corev1beta1.ShootReadyForMigration)
+	case ready.Status != corev1beta1.ConditionTrue:
+		return fmt.Errorf("constraint %s is %s: %s", ready.Type, ready.Status, ready.Message)
+	}
+	bastions := &operationsv1alpha1.BastionList{}
+	if err := r.gardenCache.List(ctx, bastions, client.InNamespace(shoot.Namespace)); err != nil {
+		return fmt.Errorf("list Bastions: %w", err)
+	}
+	if slices.ContainsFunc(bastions.Items, func(b operationsv1alpha1.Bastion) bool { return b.Spec.ShootRef.Name == shoot.Name }) {
+		return errors.New("shoot has still Bastions")
+	}
+	return nil
+}
+
+// migration reads what is left of a control plane that moves to another seed.
+func (r observer) migration(ctx context.Context, o *observed.State, namespace *corev1.Namespace) (*observed.Migration, error) {
+	m := &observed.Migration{Alive: o.HasNamespace && namespace.DeletionTimestamp == nil}
+	server := &appsv1.Deployment{}
+	switch err := r.seedAPI.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: kubeapiserver.Name}, server); {
+	case client.IgnoreNotFound(err) != nil:
+		return nil, fmt.Errorf("read Deployment %q: %w", kubeapiserver.Name, err)
+	case err == nil:
+		m.HasAPIServer = server.DeletionTimestamp == nil
+	}
+	entry, err := readEntry(ctx, r.gardenAPI, o.BackupEntry())
+	if entry != nil {
+		m.NeedsSnapshot = o.HasNamespace && ptr.Deref(entry.Spec.SeedName, "") == ptr.Deref(o.Shoot.Status.SeedName, "")
+	}
+	return m, err
+}
+
+// readEntry reads a BackupEntry. It is nil if it does not exist.
+func readEntry(ctx context.Context, gardenAPI client.Reader, desired *corev1beta1.BackupEntry) (*corev1beta1.BackupEntry, error) {
+	entry := &corev1beta1.BackupEntry{}
+	err := gardenAPI.Get(ctx, client.ObjectKeyFromObject(desired), entry)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // documented
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read BackupEntry %q: %w", desired.Name, err)
+	}
+	return entry, nil
+}
+
+// migrationInputs are those of the tasks that release a control plane.
+func (r *reconciler) migrationInputs(run *stage.Run, o *observed.State, set *credentials.Set) deletion.Migration {
+	m := deletion.Migration{
+		TargetSeed: *o.Shoot.Spec.SeedName, KubeAPIServerRuns: o.Migration.Alive && o.Migration.HasAPIServer, Stale: o.StaleExtensions,
+		SaveState: func(ctx context.Context) error {
+			collected, err := state.Collect(ctx, r.SeedAPI, o.Namespace, o.BackupEntryName())
+			if err != nil {
+				return err
+			}
+			// What was released in an earlier run has no state any more.
+			return state.Write(ctx, r.GardenAPI, o.Shoot, r.Clock.Now(), func(saved *corev1beta1.ShootStateSpec) *corev1beta1.ShootStateSpec {
+				return state.Merge(saved, collected)
+			})
+		},
+	}
+	if o.Migration.NeedsSnapshot {
+		m.Snapshot = func(ctx context.Context) error { return etcd.Snapshot(ctx, run, set, etcd.FinalSnapshot) }
+	}
+	return m
+}
+
+// restoration reads what the control plane of a shoot is restored from. A control plane that has never left the seed needs nothing.
+func (r *reconciler) restoration(ctx context.Context, o *observed.State) (*observed.Restoration, error) {
+	saved := &corev1beta1.ShootState{}
+	if err := r.GardenAPI.Get(ctx, client.ObjectKeyFromObject(o.Shoot), saved); err != nil && !(apierrors.IsNotFound(err) && o.HasNamespace) {
+		return nil, fmt.Errorf("read ShootState: %w", err)
+	}
+	restoration := &observed.Restoration{Saved: saved.Spec}
+	if o.Seed.Spec.Backup == nil {
+		return restoration, nil
+	}
+	main := etcdcomponent.Name(instance.Shoot, etcdcomponent.Main)
+	err := r.SeedAPI.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: main}, &druidv1alpha1.Etcd{})
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read Etcd %q: %w", main, err)
+	}
+	entry, errEntry := readEntry(ctx, r.GardenAPI, o.BackupEntry())
+	source, errSource := readEntry(ctx, r.GardenAPI, o.SourceBackupEntry())
+	if err := errors.Join(errEntry, errSource); err != nil {
+		return nil, err
+	}
+	restoration.SourceBucket, err = etcd.CopiesFrom(err == nil, entry, source, string(o.Seed.UID))
+	return restoration, err
+}
+
+// restoreEtcd completes the inputs of etcd for a control plane that is restored. One with several members is started to be restored even if the shoot is
+// hibernated: three of them cannot be restored when it wakes up.
+func (s *stages) restoreEtcd(o *observed.State, k kind) {
+	s.etcd.Restoration = &etcd.Restoration{
+		SourceEntry: o.SourceBackupEntry(), Copies: o.Restoration.SourceBucket != "", Provider: o.Seed.Spec.Backup.Provider, Stops: k == kindHibernated,
+	}
+	if k != kindHibernated {
+		s.etcd.Restoration.GrowAfter = []string{"kube-apiserver-ready"}
+	} else if o.HighlyAvailable() && s.etcd.Restoration.Copies {
+		s.etcd.Replicas, s.etcd.Ready = o.Members(), etcd.Healthy
+	}
+}
+
+// deleteState deletes the ShootState of a restored shoot if none is saved on this seed: it would be outdated soon.
+func (r *reconciler) deleteState(ctx context.Context, shoot *corev1beta1.Shoot) error {
+	if saves, err := r.SavesStates(ctx); err != nil || saves {
+		return err
+	}
+	return shootstate.Delete(ctx, r.GardenAPI, client.ObjectKeyFromObject(shoot))
+}

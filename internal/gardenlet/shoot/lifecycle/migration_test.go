@@ -1,0 +1,276 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
+	"gardener.cloud/gardener/internal/shoot/observed"
+	"gardener.cloud/gardener/pkg/flow"
+)
+
+// release composes the flow that releases a control plane, for what is left of that.
+func release(r *reconciler, o *observed.State) (*flow.Flow, error) {
+	leaves(o)
+	namespace, ctx := &corev1.Namespace{}, context.Background()
+	err := r.SeedAPI.Get(ctx, client.ObjectKey{Name: o.Namespace}, namespace)
+	if o.HasNamespace = err == nil; client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if o.Migration, err = (observer{gardenAPI: r.GardenAPI, seedAPI: r.SeedAPI}).migration(ctx, o, namespace); err != nil {
+		return nil, err
+	}
+	return r.migrationFlow(o)
+}
+
+// TestMove moves a control plane from one seed to another: its credentials, machines and the states of extensions are the same there, and nothing is left
+// on the former seed.
+func TestMove(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes some seconds, as the fake of an API server is slow to apply")
+	}
+	logf.SetLogger(logr.Discard())
+	prepared := func(o *observed.State) {
+		o.Shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+			CertificateAuthorities: &corev1beta1.CARotation{Phase: corev1beta1.RotationPreparing, LastInitiationTime: new(metav1.Now())},
+			ServiceAccountKey:      &corev1beta1.ServiceAccountKeyRotation{Phase: corev1beta1.RotationPreparing, LastInitiationTime: new(metav1.Now())},
+			ETCDEncryptionKey:      &corev1beta1.ETCDEncryptionKeyRotation{Phase: corev1beta1.RotationPreparing, LastInitiationTime: new(metav1.Now())},
+		}}
+	}
+	for name, tc := range map[string]struct {
+		change func(*observed.State)
+		// rotates starts a rotation before the move.
+		rotates func(*observed.State)
+		// after is after how many tasks the migration is interrupted each time.
+		after int
+	}{
+		"with workers":           {change: workers, after: -1},
+		"interrupted":            {change: workers, after: 4},
+		"rotation half way":      {change: workers, rotates: prepared, after: -1},
+		"without workers":        {change: func(o *observed.State) { o.Shoot.Spec.Provider.Workers, o.Extensions = nil, nil }, after: -1},
+		"without workers, again": {change: func(o *observed.State) { o.Shoot.Spec.Provider.Workers, o.Extensions = nil, nil }, after: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			source, target, o := newLandscape(t), newLandscape(t), complete(tc.change)
+			workerless := o.Shoot.Workerless()
+			source.run(t, (*reconciler).reconcileFlow, o, -1)
+			if tc.rotates != nil {
+				tc.rotates(o)
+				source.run(t, (*reconciler).reconcileFlow, o, -1)
+			}
+			if !workerless {
+				giveState(t, source, o)
+			}
+			persisted := source.persisted(t)
+			if tc.rotates != nil && len(persisted["ca"]) != 2 {
+				t.Fatalf("there are %d CAs during the rotation", len(persisted["ca"]))
+			}
+			for done := tc.after; done > 0 && done < 40; done += tc.after {
+				source.run(t, release, o, done)
+			}
+			source.run(t, release, o, -1)
+			source.empty(t)
+			saved := &corev1beta1.ShootState{}
+			if err := source.garden.Get(t.Context(), client.ObjectKeyFromObject(o.Shoot), saved); err != nil {
+				t.Fatal(err)
+			}
+			o.Shoot.Status.SeedName, o.Migration = o.Shoot.Spec.SeedName, nil
+			o.Restoration, o.HasNamespace = &observed.Restoration{Saved: saved.Spec}, false
+			for range 2 { // the second pass changes nothing
+				target.run(t, (*reconciler).reconcileFlow, o, -1)
+				if diff := cmp.Diff(persisted, target.persisted(t)); diff != "" {
+					t.Errorf("credentials (-former +new seed):\n%s", diff)
+				}
+			}
+			if workerless {
+				return
+			}
+			infrastructure, worker := &extensionsv1alpha1.Infrastructure{}, &extensionsv1alpha1.Worker{}
+			key := client.ObjectKey{Namespace: o.Namespace, Name: o.Shoot.Name}
+			if err := errors.Join(target.seed.Get(t.Context(), key, infrastructure), target.seed.Get(t.Context(), key, worker)); err != nil {
+				t.Fatal(err)
+			}
+			if state := infrastructure.Status.State; state == nil || string(state.Raw) != `{"vpc":"v1"}` {
+				t.Errorf("the state of the Infrastructure is %v", state)
+			}
+			if state := worker.Status.State; state == nil || !strings.Contains(string(state.Raw), `"providerID":"local:///m1"`) {
+				t.Errorf("the state of the Worker is %v", state)
+			}
+			referred := &corev1.Secret{}
+			if err := target.seed.Get(t.Context(), client.ObjectKey{Namespace: o.Namespace, Name: "routes"}, referred); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// giveState gives an Infrastructure a state with an object that it refers to, and creates a machine.
+func giveState(t *testing.T, l *landscape, o *observed.State) {
+	t.Helper()
+	infrastructure := &extensionsv1alpha1.Infrastructure{}
+	if err := l.seed.Get(t.Context(), client.ObjectKey{Namespace: o.Namespace, Name: o.Shoot.Name}, infrastructure); err != nil {
+		t.Fatal(err)
+	}
+	infrastructure.Status.State = &runtime.RawExtension{Raw: []byte(`{"vpc":"v1"}`)}
+	ref := corev1beta1.NamedResourceReference{Name: "routes"}
+	ref.ResourceRef.APIVersion, ref.ResourceRef.Kind, ref.ResourceRef.Name = "v1", "Secret", "routes"
+	infrastructure.Status.Resources = []corev1beta1.NamedResourceReference{ref}
+	meta := func(name, ownerKind, owner string) metav1.ObjectMeta {
+		m := metav1.ObjectMeta{Namespace: o.Namespace, Name: name, Finalizers: []string{machinev1alpha1.MCMFinalizerName}}
+		if owner != "" {
+			m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "machine.sapcloud.io/v1alpha1", Kind: ownerKind, Name: owner}}
+		}
+		return m
+	}
+	if err := errors.Join(
+		l.seed.Status().Update(t.Context(), infrastructure),
+		l.seed.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: "routes"}}),
+		l.seed.Create(t.Context(), &machinev1alpha1.MachineDeployment{ObjectMeta: meta("d", "", ""), Spec: machinev1alpha1.MachineDeploymentSpec{Replicas: 1}}),
+		l.seed.Create(t.Context(), &machinev1alpha1.MachineSet{ObjectMeta: meta("s", "MachineDeployment", "d")}),
+		l.seed.Create(t.Context(), &machinev1alpha1.Machine{ObjectMeta: meta("m", "MachineSet", "s"), Spec: machinev1alpha1.MachineSpec{ProviderID: "local:///m1"}}),
+	); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// persisted returns the data of all Secrets that move, by the name of the credential.
+func (l *landscape) persisted(t *testing.T) map[string][]corev1.Secret {
+	t.Helper()
+	list := &corev1.SecretList{}
+	if err := l.seed.List(t.Context(), list, client.MatchingLabels{"persist": "true"}); err != nil || len(list.Items) == 0 {
+		t.Fatal("no Secrets", err)
+	}
+	all := map[string][]corev1.Secret{}
+	for _, s := range list.Items {
+		all[s.Labels["name"]] = append(all[s.Labels["name"]], corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, Labels: s.Labels}, Data: s.Data, Type: s.Type, Immutable: s.Immutable,
+		})
+	}
+	return all
+}
+
+// empty checks that nothing is left which an extension, the machine-controller-manager or etcd-druid would work on.
+func (l *landscape) empty(t *testing.T) {
+	t.Helper()
+	for left := range l.objects(t) {
+		kind := strings.Fields(left)[1]
+		if strings.HasPrefix(left, "seed ") && (strings.Contains(kind, "extensions.gardener.cloud") || strings.Contains(kind, "machine.sapcloud.io") ||
+			strings.Contains(kind, "druid.gardener.cloud") || strings.Contains(kind, "resources.gardener.cloud") || strings.HasPrefix(kind, "Namespace")) {
+			t.Errorf("%s is left", left)
+		}
+	}
+}
+
+// A control plane is released only if the other seed is ready, and no Bastion is in its network.
+func TestMayMigrate(t *testing.T) {
+	ready := func(status corev1beta1.ConditionStatus) []corev1beta1.Condition {
+		return []corev1beta1.Condition{{Type: corev1beta1.ShootReadyForMigration, Status: status, Message: "the message"}}
+	}
+	for name, tc := range map[string]struct {
+		constraints []corev1beta1.Condition
+		bastion     string
+		want        string
+	}{
+		"ready":                   {constraints: ready(corev1beta1.ConditionTrue)},
+		"not reported":            {want: "constraint ReadyForMigration is not reported yet"},
+		"the seed is not ready":   {constraints: ready(corev1beta1.ConditionFalse), want: "constraint ReadyForMigration is False: the message"},
+		"it has a Bastion":        {constraints: ready(corev1beta1.ConditionTrue), bastion: "crazy-botany", want: "shoot has still Bastions"},
+		"another one has Bastion": {constraints: ready(corev1beta1.ConditionTrue), bastion: "other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := reconciled()
+			f.shoot.Spec.SeedName, f.shoot.Status.Constraints = new("there"), tc.constraints
+			f.seed.Name = "here"
+			bastion := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: f.shoot.Namespace, Name: "b"}}
+			bastion.Spec.ShootRef.Name = tc.bastion
+			c := garden(t, f.shoot, f.seed, bastion)
+			r := &reconciler{Values: Values{SeedName: "here", GardenAPI: c, Gardener: corev1beta1.Gardener{Version: "v1"}, Config: f.config,
+				Clock: clocktesting.NewFakePassiveClock(noon)}, gardenCache: c}
+			got := ""
+			if err := r.mayMigrate(t.Context(), f.shoot); err != nil {
+				got = err.Error()
+			}
+			if got != tc.want {
+				t.Fatalf("mayMigrate() is %q, want %q", got, tc.want)
+			}
+			if tc.want == "" {
+				return
+			}
+			r.Config.RetryDuration = &metav1.Duration{Duration: 1 << 40}
+			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(f.shoot)}); err == nil {
+				t.Error("it is not retried")
+			}
+			shoot := &corev1beta1.Shoot{}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(f.shoot), shoot); err != nil {
+				t.Fatal(err)
+			}
+			if last := shoot.Status.LastOperation; last.Type != corev1beta1.LastOperationTypeMigrate || last.State != corev1beta1.LastOperationStateError ||
+				last.Description != tc.want {
+				t.Errorf("last operation is %+v", last)
+			}
+		})
+	}
+}
+
+// The last write of the migration hands the shoot over.
+func TestHandover(t *testing.T) {
+	shoot := reconciled().shoot
+	shoot.Spec.SeedName = new("there")
+	c := garden(t, shoot)
+	status := &statusReporter{
+		gardenCache: c, clock: clocktesting.NewFakePassiveClock(noon), shoot: shoot, operation: corev1beta1.LastOperationTypeMigrate, generation: shoot.Generation,
+	}
+	if _, err := status.begun(t.Context(), &observed.State{Namespace: "shoot--dev--crazy-botany", Shoot: shoot}, "here"); err != nil {
+		t.Fatal(err)
+	}
+	if s := status.shoot.Status; *s.SeedName != "here" || s.LastOperation.Description != "Preparation of Shoot cluster for migration initialized." {
+		t.Errorf("status is %+v", s)
+	}
+	if err := status.succeeded(t.Context(), &observed.State{Shoot: shoot}); err != nil {
+		t.Fatal(err)
+	}
+	after := &corev1beta1.Shoot{}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(shoot), after); err != nil {
+		t.Fatal(err)
+	}
+	if last := after.Status.LastOperation; *after.Status.SeedName != "there" || last.Type != "Migrate" || last.State != "Succeeded" ||
+		last.Description != "Shoot cluster has been successfully prepared for migration." {
+		t.Errorf("status is %+v with last operation %+v", after.Status, last)
+	}
+	if responsible(after) != "there" {
+		t.Error("the former seed is still responsible")
+	}
+}
+
+// Without its ShootState, a control plane would be restored with new credentials, which nodes do not trust.
+func TestRestorationNeedsShootState(t *testing.T) {
+	for name, tc := range map[string]struct{ exists, ok bool }{
+		"it comes from another seed":  {},
+		"it has never left this seed": {exists: true, ok: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, o := newLandscape(t), complete(workers)
+			o.HasNamespace = tc.exists
+			if _, err := l.restoration(t.Context(), o); (err == nil) != tc.ok || err != nil && !apierrors.IsNotFound(errors.Unwrap(err)) {
+				t.Errorf("restoration() = %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,113 @@
+package local
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/pkg/extension"
+)
+
+func newInfrastructure() *extensionsv1alpha1.Infrastructure {
+	return &extensionsv1alpha1.Infrastructure{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "crazy"}, Spec: extensionsv1alpha1.InfrastructureSpec{SecretRef: credentials},
+	}
+}
+
+func TestNodesOfInfrastructure(t *testing.T) {
+	reported := &extensionsv1alpha1.InfrastructureStatusNetworking{Nodes: []string{"10.1.0.0/16"}}
+	for name, tc := range map[string]struct {
+		asked   *string
+		before  *extensionsv1alpha1.InfrastructureStatusNetworking
+		state   string
+		other   bool
+		want    string
+		refused string
+	}{
+		"no nodes":             {want: "10.1.0.0/16"},
+		"those that there are": {asked: new("10.1.0.0/16"), want: "10.1.0.0/16"},
+		"other nodes": {
+			asked:   new("10.0.0.0/16"),
+			refused: `spec.networking.nodes: Invalid value: "10.0.0.0/16": leave it out: machines are pods of the seed, whose network is 10.1.0.0/16`,
+		},
+		"other nodes, and there are machines":        {asked: new("10.0.0.0/16"), before: reported, want: "10.1.0.0/16"},
+		"other nodes, in another cluster":            {asked: new("10.0.0.0/16"), other: true, want: "10.0.0.0/16"},
+		"those of the seed that it came from":        {asked: new("10.0.0.0/16"), state: `{"nodes":["10.0.0.0/16"]}`, other: true, want: "10.0.0.0/16"},
+		"those of the former seed, not in the Shoot": {state: `{"nodes":["10.0.0.0/16"]}`, want: "10.0.0.0/16"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := &extension.Cluster{
+				Seed:  &corev1beta1.Seed{Spec: corev1beta1.SeedSpec{Networks: corev1beta1.SeedNetworks{Pods: "10.1.0.0/16"}}},
+				Shoot: &corev1beta1.Shoot{Spec: corev1beta1.ShootSpec{Networking: &corev1beta1.Networking{Nodes: tc.asked}}},
+			}
+			infrastructure := newInfrastructure()
+			infrastructure.Status.Networking = tc.before
+			if tc.state != "" {
+				infrastructure.Status.State = &runtime.RawExtension{Raw: []byte(tc.state)}
+			}
+			got, err := nodesOf(infrastructure, cluster, tc.other)
+			if tc.refused != "" {
+				if err == nil || err.Error() != tc.refused || !isConfigurationProblem(err) {
+					t.Errorf("nodesOf() is %v, want %s", err, tc.refused)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]string{tc.want}, got); diff != "" {
+				t.Errorf("nodes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The namespace of the machines stays when the control plane moves away, which the library does without the actuator, and is deleted with the shoot.
+func TestInfrastructure(t *testing.T) {
+	seed := newSeed(t, "")
+	a, infrastructure := &infrastructures{seed, seed}, newInfrastructure()
+	cluster := &extension.Cluster{Seed: &corev1beta1.Seed{Spec: corev1beta1.SeedSpec{Networks: corev1beta1.SeedNetworks{Pods: "10.1.0.0/16"}}}}
+	if err := a.Reconcile(t.Context(), infrastructure, cluster); err != nil {
+		t.Fatal(err)
+	}
+	machines := &corev1.Namespace{}
+	key := client.ObjectKey{Name: "infra-shoot--dev--crazy"}
+	if err := seed.Get(t.Context(), key, machines); err != nil || machines.Labels["pod-security.kubernetes.io/enforce"] != "privileged" {
+		t.Errorf("namespace %v, %v", machines, err)
+	}
+	if got := string(infrastructure.Status.State.Raw); got != `{"nodes":["10.1.0.0/16"]}` {
+		t.Errorf("state is %s", got)
+	}
+	if _, migrates := any(a).(extension.Migrator[*extensionsv1alpha1.Infrastructure]); migrates {
+		t.Error("the actuator does something when the control plane moves away")
+	}
+	waits(t, a.Delete(t.Context(), infrastructure, cluster), `Namespace "infra-shoot--dev--crazy" is being deleted`)
+	if err := a.Delete(t.Context(), infrastructure, cluster); err != nil {
+		t.Error(err)
+	}
+	if err := seed.Get(t.Context(), key, machines); !apierrors.IsNotFound(err) {
+		t.Errorf("the namespace still exists: %v", err)
+	}
+}
+
+func TestInvalidKubeconfig(t *testing.T) {
+	seed := newSeed(t, "kind: Config\nusers: [{name: a, user: {exec: {command: sh, apiVersion: v1}}}]")
+	a := &infrastructures{seed, seed}
+	for name, err := range map[string]error{
+		"reconcile": a.Reconcile(t.Context(), newInfrastructure(), nil), "delete": a.Delete(t.Context(), newInfrastructure(), nil),
+	} {
+		if !isConfigurationProblem(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := a.ForceDelete(t.Context(), newInfrastructure(), nil); err != nil {
+		t.Errorf("force-delete: %v", err)
+	}
+}

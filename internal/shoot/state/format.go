@@ -1,0 +1,227 @@
+package state
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/pkg/extension/worker"
+)
+
+// machineStateName is the name of the data with machines.
+const machineStateName = constants.DataTypeMachineState
+
+// secretData is a Secret in a ShootState. Its name and labels are beside it.
+type secretData struct {
+	Data      map[string][]byte `json:"data"`
+	Immutable *bool             `json:"immutable,omitempty"`
+	Type      corev1.SecretType `json:"type,omitempty"`
+}
+
+// compressed is the state of machines, which may be large.
+type compressed struct {
+	State []byte `json:"state"`
+}
+
+// encodeSecrets returns Secrets as they are in a ShootState, sorted by name.
+func encodeSecrets(secrets []corev1.Secret) ([]corev1beta1.GardenerResourceData, error) {
+	list := make([]corev1beta1.GardenerResourceData, 0, len(secrets))
+	for _, secret := range secrets {
+		raw, err := json.Marshal(secretData{Data: secret.Data, Immutable: secret.Immutable, Type: secret.Type})
+		if err != nil {
+			return nil, fmt.Errorf("encode Secret %q", secret.Name) // the error itself may quote its data
+		}
+		list = append(list, corev1beta1.GardenerResourceData{
+			Name: secret.Name, Type: constants.DataTypeSecret, Labels: maps.Clone(secret.Labels), Data: runtime.RawExtension{Raw: raw},
+		})
+	}
+	slices.SortFunc(list, func(a, b corev1beta1.GardenerResourceData) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// Secrets returns the Secrets of a ShootState, for a namespace of the next seed. Errors do not quote data.
+func Secrets(spec *corev1beta1.ShootStateSpec, namespace string) ([]*corev1.Secret, error) {
+	var out []*corev1.Secret
+	for _, entry := range spec.Gardener {
+		if entry.Type != constants.DataTypeSecret {
+			continue
+		}
+		content, err := decodeSecret(entry.Data.Raw)
+		if err != nil {
+			return nil, fmt.Errorf("Secret %q of the ShootState: %w", entry.Name, err)
+		}
+		out = append(out, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: entry.Name, Labels: maps.Clone(entry.Labels)},
+			Type:       content.Type, Immutable: content.Immutable, Data: content.Data,
+		})
+	}
+	return out, nil
+}
+
+// decodeSecret also reads what earlier versions have written: the data alone, of immutable Secrets.
+func decodeSecret(raw []byte) (*secretData, error) {
+	content := &secretData{}
+	if err := json.Unmarshal(raw, content); err == nil && content.Data != nil {
+		return content, nil
+	}
+	content = &secretData{Immutable: new(true), Type: corev1.SecretTypeOpaque}
+	if err := json.Unmarshal(raw, &content.Data); err != nil || content.Data == nil {
+		return nil, errors.New("its data is invalid") // the error itself may quote it
+	}
+	return content, nil
+}
+
+// machineState returns what is kept of machines.
+func machineState(
+	deployments []machinev1alpha1.MachineDeployment, sets []machinev1alpha1.MachineSet, machines []machinev1alpha1.Machine,
+) *worker.State {
+	state := &worker.State{}
+	for _, deployment := range deployments {
+		kept := &worker.DeploymentState{Replicas: deployment.Spec.Replicas}
+		for _, set := range sets {
+			if !ownedBy(&set.ObjectMeta, "MachineDeployment", deployment.Name) {
+				continue
+			}
+			kept.MachineSets = append(kept.MachineSets, machinev1alpha1.MachineSet{ObjectMeta: keptOf(&set.ObjectMeta), Spec: set.Spec})
+			for _, machine := range machines {
+				if ownedBy(&machine.ObjectMeta, "MachineSet", set.Name) && (machine.Labels[machinev1alpha1.NodeLabelKey] != "" || machine.Spec.ProviderID != "") {
+					kept.Machines = append(kept.Machines, machinev1alpha1.Machine{ObjectMeta: keptOf(&machine.ObjectMeta), Spec: machine.Spec})
+				}
+			}
+		}
+		if len(kept.MachineSets) == 0 {
+			continue
+		}
+		slices.SortFunc(kept.MachineSets, func(a, b machinev1alpha1.MachineSet) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(kept.Machines, func(a, b machinev1alpha1.Machine) int { return strings.Compare(a.Name, b.Name) })
+		if state.MachineDeployments == nil {
+			state.MachineDeployments = map[string]*worker.DeploymentState{}
+		}
+		state.MachineDeployments[deployment.Name] = kept
+	}
+	return state
+}
+
+// ownedBy reports whether an object has an owner of a kind and name.
+func ownedBy(object *metav1.ObjectMeta, kind, name string) bool {
+	return slices.ContainsFunc(object.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == kind && o.Name == name })
+}
+
+// keptOf returns the metadata that another seed can use.
+func keptOf(object *metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: object.Name, Namespace: object.Namespace, Labels: object.Labels, Annotations: object.Annotations}
+}
+
+// encodeMachines returns machines as they are in a ShootState, or nil if there are none.
+func encodeMachines(state *worker.State) (*corev1beta1.GardenerResourceData, error) {
+	if len(state.MachineDeployments) == 0 {
+		return nil, nil //nolint:nilnil // documented
+	}
+	content, err := json.Marshal(state)
+	if err != nil {
+		return nil, fmt.Errorf("encode machines: %w", err)
+	}
+	var out bytes.Buffer
+	writer, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	_, err = writer.Write(content)
+	if err = errors.Join(err, writer.Close()); err != nil {
+		return nil, fmt.Errorf("compress machines: %w", err)
+	}
+	raw, err := json.Marshal(compressed{State: out.Bytes()})
+	if err != nil {
+		return nil, err
+	}
+	return &corev1beta1.GardenerResourceData{Name: machineStateName, Type: constants.DataTypeMachineState, Data: runtime.RawExtension{Raw: raw}}, nil
+}
+
+// Machines returns the state of machines for status.state of the Worker, or nil if there is none.
+func Machines(spec *corev1beta1.ShootStateSpec) (*runtime.RawExtension, error) {
+	at := slices.IndexFunc(spec.Gardener, func(d corev1beta1.GardenerResourceData) bool { return d.Type == constants.DataTypeMachineState })
+	if at < 0 {
+		return nil, nil //nolint:nilnil // documented
+	}
+	content := compressed{}
+	if err := json.Unmarshal(spec.Gardener[at].Data.Raw, &content); err != nil {
+		return nil, fmt.Errorf("decode machines of the ShootState: %w", err)
+	}
+	reader, err := gzip.NewReader(bytes.NewReader(content.State))
+	if err != nil {
+		return nil, fmt.Errorf("decompress machines of the ShootState: %w", err)
+	}
+	raw, err := io.ReadAll(reader)
+	if err != nil {
+		return nil, fmt.Errorf("decompress machines of the ShootState: %w", err)
+	}
+	return &runtime.RawExtension{Raw: raw}, nil
+}
+
+// extensionState returns the state of an extension resource, or false if it has none.
+func extensionState(kind string, object extensionsv1alpha1.Object) (corev1beta1.ExtensionResourceState, bool) {
+	status := object.GetExtensionStatus()
+	if status.GetState() == nil && len(status.GetResources()) == 0 || object.GetDeletionTimestamp() != nil {
+		return corev1beta1.ExtensionResourceState{}, false
+	}
+	state := corev1beta1.ExtensionResourceState{Kind: kind, Name: new(object.GetName()), State: status.GetState(), Resources: status.GetResources()}
+	if o, ok := object.(*extensionsv1alpha1.OperatingSystemConfig); ok {
+		state.Purpose = new(string(o.Spec.Purpose))
+	}
+	return state, true
+}
+
+// Extension returns the state of an extension resource, or nil if it has none.
+func Extension(spec *corev1beta1.ShootStateSpec, kind, name string) *corev1beta1.ExtensionResourceState {
+	for i := range spec.Extensions {
+		if spec.Extensions[i].Kind == kind && ptr.Deref(spec.Extensions[i].Name, "") == name {
+			return &spec.Extensions[i]
+		}
+	}
+	return nil
+}
+
+// Merge returns a saved state, updated and extended by what was collected when part of the objects was deleted already.
+func Merge(saved, collected *corev1beta1.ShootStateSpec) *corev1beta1.ShootStateSpec {
+	merged := &corev1beta1.ShootStateSpec{
+		Gardener:   upsert(saved.Gardener, collected.Gardener, func(d corev1beta1.GardenerResourceData) string { return d.Name }),
+		Extensions: upsert(saved.Extensions, collected.Extensions, stateKey),
+		Resources:  upsert(saved.Resources, collected.Resources, resourceKey),
+	}
+	sortStates(merged.Extensions)
+	sortResources(merged.Resources)
+	return merged
+}
+
+func upsert[T any](saved, collected []T, key func(T) string) []T {
+	out := slices.Clone(collected)
+	for _, entry := range saved {
+		if !slices.ContainsFunc(collected, func(c T) bool { return key(c) == key(entry) }) {
+			out = append(out, entry)
+		}
+	}
+	return out
+}
+
+func stateKey(s corev1beta1.ExtensionResourceState) string {
+	return s.Kind + "/" + ptr.Deref(s.Name, "") + "/" + ptr.Deref(s.Purpose, "")
+}
+
+func resourceKey(r corev1beta1.ResourceData) string {
+	return r.APIVersion + "/" + r.Kind + "/" + r.Name
+}

@@ -1,0 +1,205 @@
+package state
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/pkg/extension/worker"
+)
+
+const namespace = "shoot--dev--a"
+
+func object(name string, labels map[string]string, owner ...string) metav1.ObjectMeta {
+	out := metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels, UID: "1", Finalizers: []string{"f"}}
+	if len(owner) == 2 {
+		out.OwnerReferences = []metav1.OwnerReference{{Kind: owner[0], Name: owner[1]}}
+	}
+	return out
+}
+
+func newSeed(t *testing.T) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, extensionsv1alpha1.AddToScheme, machinev1alpha1.AddToScheme, corev1beta1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	state := extensionsv1alpha1.DefaultStatus{State: &runtime.RawExtension{Raw: []byte(`{"x":1}`)}}
+	secret := func(name string, labels map[string]string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: object(name, labels), Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"k": []byte("v")}}
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		secret("ca", map[string]string{"managed-by": "secrets-manager", "persist": "true"}),
+		secret("of-an-extension", map[string]string{"persist": "true"}),
+		secret("server", map[string]string{"managed-by": "secrets-manager"}),
+		&extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: namespace + "--1"}, Status: extensionsv1alpha1.BackupEntryStatus{DefaultStatus: state}},
+		&extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--b--1"}, Status: extensionsv1alpha1.BackupEntryStatus{DefaultStatus: state}},
+		&extensionsv1alpha1.SelfHostedShootExposure{ObjectMeta: object("a", nil), Status: extensionsv1alpha1.SelfHostedShootExposureStatus{DefaultStatus: state}},
+		&extensionsv1alpha1.Network{ObjectMeta: object("a", nil)},
+		&machinev1alpha1.MachineDeployment{ObjectMeta: object("d", nil), Spec: machinev1alpha1.MachineDeploymentSpec{Replicas: 3}},
+		&machinev1alpha1.MachineDeployment{ObjectMeta: object("without-sets", nil)},
+		&machinev1alpha1.MachineSet{ObjectMeta: object("d-2", map[string]string{"name": "d"}, "MachineDeployment", "d"), Status: machinev1alpha1.MachineSetStatus{Replicas: 3}},
+		&machinev1alpha1.MachineSet{ObjectMeta: object("d-1", nil, "MachineDeployment", "d")},
+		&machinev1alpha1.Machine{ObjectMeta: object("d-2-b", map[string]string{"node": "n"}, "MachineSet", "d-2")},
+		&machinev1alpha1.Machine{ObjectMeta: object("d-1-a", nil, "MachineSet", "d-1"), Spec: machinev1alpha1.MachineSpec{ProviderID: "local:///x/y"}},
+		&machinev1alpha1.Machine{ObjectMeta: object("not-created-yet", nil, "MachineSet", "d-2")},
+	).Build()
+}
+
+// All that is saved can be read again for the next seed.
+func TestCollectedStateIsRead(t *testing.T) {
+	spec, err := Collect(t.Context(), newSeed(t), namespace, namespace+"--1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets, err := Secrets(spec, "next")
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := map[string][]byte{"k": []byte("v")}
+	if diff := cmp.Diff([]*corev1.Secret{
+		{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "next", Name: "ca", Labels: map[string]string{"managed-by": "secrets-manager", "persist": "true"}},
+			Type:       corev1.SecretTypeOpaque, Data: content,
+		},
+		{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "next", Name: "of-an-extension", Labels: map[string]string{"persist": "true"}},
+			Type:       corev1.SecretTypeOpaque, Data: content,
+		},
+	}, secrets); diff != "" {
+		t.Errorf("Secrets (-want +got):\n%s", diff)
+	}
+	kept := func(name string, labels map[string]string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}
+	}
+	raw, err := Machines(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := &worker.State{}
+	if err := json.Unmarshal(raw.Raw, got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&worker.State{MachineDeployments: map[string]*worker.DeploymentState{"d": {
+		Replicas:    3,
+		MachineSets: []machinev1alpha1.MachineSet{{ObjectMeta: kept("d-1", nil)}, {ObjectMeta: kept("d-2", map[string]string{"name": "d"})}},
+		Machines: []machinev1alpha1.Machine{
+			{ObjectMeta: kept("d-1-a", nil), Spec: machinev1alpha1.MachineSpec{ProviderID: "local:///x/y"}},
+			{ObjectMeta: kept("d-2-b", map[string]string{"node": "n"})},
+		},
+	}}}, got); diff != "" {
+		t.Errorf("machines (-want +got):\n%s", diff)
+	}
+	if len(spec.Extensions) != 2 || Extension(spec, "BackupEntry", namespace+"--1") == nil || Extension(spec, "SelfHostedShootExposure", "a") == nil {
+		t.Errorf("states of extensions: %+v", spec.Extensions)
+	}
+	if Extension(spec, "Network", "a") != nil {
+		t.Error("a Network without state has one")
+	}
+}
+
+func TestNoMachinesAreNotWritten(t *testing.T) {
+	if data, err := encodeMachines(&worker.State{}); data != nil || err != nil {
+		t.Errorf("got %v, %v", data, err)
+	}
+	if raw, err := Machines(&corev1beta1.ShootStateSpec{}); raw != nil || err != nil {
+		t.Errorf("got %v, %v", raw, err)
+	}
+}
+
+func TestSecretsOfEarlierVersions(t *testing.T) {
+	for name, tc := range map[string]struct {
+		raw  string
+		want *corev1.Secret // nil if it is an error
+	}{
+		"wrapped": {
+			`{"data":{"k":"dg=="},"type":"kubernetes.io/tls"}`,
+			&corev1.Secret{Type: corev1.SecretTypeTLS, Data: map[string][]byte{"k": []byte("v")}},
+		},
+		"plain": {`{"k":"dg=="}`, &corev1.Secret{Type: corev1.SecretTypeOpaque, Immutable: new(true), Data: map[string][]byte{"k": []byte("v")}}},
+		"plain with a key data": {
+			`{"data":"dg==","k":"dg=="}`,
+			&corev1.Secret{Type: corev1.SecretTypeOpaque, Immutable: new(true), Data: map[string][]byte{"data": []byte("v"), "k": []byte("v")}},
+		},
+		"not base64": {`{"data":{"k":"~secret~"}}`, nil},
+		"nothing":    {`null`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			secrets, err := Secrets(&corev1beta1.ShootStateSpec{Gardener: []corev1beta1.GardenerResourceData{
+				{Name: "s", Type: "secret", Data: runtime.RawExtension{Raw: []byte(tc.raw)}},
+			}}, "")
+			if tc.want == nil {
+				if err == nil || strings.Contains(err.Error(), "~secret~") {
+					t.Errorf("error is %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			tc.want.Name = "s"
+			if diff := cmp.Diff([]*corev1.Secret{tc.want}, secrets); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMerge(t *testing.T) {
+	data := func(name, value string) corev1beta1.GardenerResourceData {
+		return corev1beta1.GardenerResourceData{Name: name, Type: "secret", Data: runtime.RawExtension{Raw: []byte(value)}}
+	}
+	extension := func(kind, value string) corev1beta1.ExtensionResourceState {
+		return corev1beta1.ExtensionResourceState{Kind: kind, Name: new("a"), State: &runtime.RawExtension{Raw: []byte(value)}}
+	}
+	got := Merge(
+		&corev1beta1.ShootStateSpec{
+			Gardener:   []corev1beta1.GardenerResourceData{data("deleted", "old"), data("kept", "old")},
+			Extensions: []corev1beta1.ExtensionResourceState{extension("Network", "old"), extension("Worker", "old")},
+		},
+		&corev1beta1.ShootStateSpec{
+			Gardener:   []corev1beta1.GardenerResourceData{data("kept", "new")},
+			Extensions: []corev1beta1.ExtensionResourceState{extension("Worker", "new")},
+		},
+	)
+	if diff := cmp.Diff(&corev1beta1.ShootStateSpec{
+		Gardener:   []corev1beta1.GardenerResourceData{data("kept", "new"), data("deleted", "old")},
+		Extensions: []corev1beta1.ExtensionResourceState{extension("Network", "old"), extension("Worker", "new")},
+	}, got); diff != "" {
+		t.Errorf("Merge() (-want +got):\n%s", diff)
+	}
+}
+
+// The periodic state replaces the one before, also what is gone since.
+func TestWriteReplaces(t *testing.T) {
+	c := newSeed(t)
+	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "a"}}
+	for _, name := range []string{"old", "new"} {
+		if err := Write(t.Context(), c, shoot, time.Now(), func(*corev1beta1.ShootStateSpec) *corev1beta1.ShootStateSpec {
+			return &corev1beta1.ShootStateSpec{Gardener: []corev1beta1.GardenerResourceData{{Name: name}}}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	saved := &corev1beta1.ShootState{}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(shoot), saved); err != nil {
+		t.Fatal(err)
+	}
+	if len(saved.Spec.Gardener) != 1 || saved.Spec.Gardener[0].Name != "new" || saved.Annotations["gardener.cloud/timestamp"] == "" {
+		t.Errorf("saved: %+v", saved)
+	}
+}

@@ -1,0 +1,88 @@
+// Package restoration is the stage that gives a control plane on another seed what was saved of it: its credentials, and the states of its extensions.
+package restoration
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/component/extensionobject"
+	"gardener.cloud/gardener/internal/shoot/state"
+	"gardener.cloud/gardener/internal/stage"
+	"gardener.cloud/gardener/pkg/flow"
+)
+
+// Credentials returns the task that creates the Secrets that were saved. It comes before credentials are generated: those that exist are kept.
+func Credentials(run *stage.Run, saved *corev1beta1.ShootStateSpec) flow.Task {
+	return flow.Do("restored-credentials", "Restoring credentials from the ShootState", func(ctx context.Context) error {
+		secrets, err := state.Secrets(saved, run.Namespace)
+		if err != nil {
+			return err
+		}
+		for _, secret := range secrets {
+			if err := run.SeedAPI.Create(ctx, secret); err != nil && !apierrors.IsAlreadyExists(err) {
+				return fmt.Errorf("create Secret %q: %w", secret.Name, err)
+			}
+		}
+		return nil
+	}, "namespace")
+}
+
+// States returns a function that returns the state of a resource of an extension, and creates the objects that it refers to.
+func States(run *stage.Run, saved *corev1beta1.ShootStateSpec) func(ctx context.Context, kind, name string) (extensionobject.State, error) {
+	return func(ctx context.Context, kind, name string) (extensionobject.State, error) {
+		s, err := stateOf(saved, kind, name)
+		if err != nil {
+			return s, err
+		}
+		for _, resource := range s.Resources {
+			if err := create(ctx, run, saved, resource.ResourceRef); err != nil {
+				return s, err
+			}
+		}
+		return s, nil
+	}
+}
+
+// stateOf returns the state of a resource of an extension. That of the Worker are its machines.
+func stateOf(saved *corev1beta1.ShootStateSpec, kind, name string) (extensionobject.State, error) {
+	s := extensionobject.State{}
+	if found := state.Extension(saved, kind, name); found != nil {
+		s.State, s.Resources = found.State, found.Resources
+	}
+	if kind != "Worker" {
+		return s, nil
+	}
+	machines, err := state.Machines(saved)
+	if err == nil && machines != nil && s.State != nil {
+		err = errors.New("the ShootState has a state of the Worker besides that of its machines")
+	}
+	if machines != nil {
+		s.State = machines
+	}
+	return s, err
+}
+
+// create creates an object that the state of an extension refers to. One that exists stays.
+func create(ctx context.Context, run *stage.Run, saved *corev1beta1.ShootStateSpec, ref autoscalingv1.CrossVersionObjectReference) error {
+	at := slices.IndexFunc(saved.Resources, func(r corev1beta1.ResourceData) bool { return r.CrossVersionObjectReference == ref })
+	if at < 0 {
+		return fmt.Errorf("the ShootState has no %s %q", ref.Kind, ref.Name)
+	}
+	object := &unstructured.Unstructured{}
+	if err := json.Unmarshal(saved.Resources[at].Data.Raw, &object.Object); err != nil {
+		return fmt.Errorf("%s %q of the ShootState cannot be decoded", ref.Kind, ref.Name) // the error itself may quote its data
+	}
+	object.SetNamespace(run.Namespace)
+	if err := run.SeedAPI.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create %s %q: %w", ref.Kind, ref.Name, err)
+	}
+	return nil
+}

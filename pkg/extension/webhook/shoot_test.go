@@ -1,0 +1,174 @@
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/pkg/extension"
+	"gardener.cloud/gardener/pkg/managedresource"
+)
+
+func shootCluster(t *testing.T, name string, change func(*corev1beta1.Shoot)) *extensionsv1alpha1.Cluster {
+	t.Helper()
+	shoot := &corev1beta1.Shoot{Spec: corev1beta1.ShootSpec{Provider: corev1beta1.Provider{Type: "example"}}}
+	change(shoot)
+	raw, err := json.Marshal(shoot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: extensionsv1alpha1.ClusterSpec{Shoot: runtime.RawExtension{Raw: raw}}}
+}
+
+// registeredIn returns the webhooks in the ManagedResource of a shoot.
+func registeredIn(t *testing.T, c client.Client, namespace string) *admissionregistrationv1.MutatingWebhookConfiguration {
+	t.Helper()
+	mr, secret := &resourcesv1alpha1.ManagedResource{}, &corev1.Secret{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "extension-controlplane-shoot-webhooks"}, mr); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: mr.Spec.SecretRefs[0].Name}, secret); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := managedresource.Unpack(secret)
+	if err != nil || len(objects) != 1 {
+		t.Fatalf("objects are %v (%v)", objects, err)
+	}
+	config := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[0].Object, config); err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// TestShoots registers webhooks in shoots, and again when the CA has changed.
+func TestShoots(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), extensionsv1alpha1.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	deleted := metav1.Now()
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		shootCluster(t, "own", func(*corev1beta1.Shoot) {}),
+		shootCluster(t, "foreign", func(s *corev1beta1.Shoot) { s.Spec.Provider.Type = "other" }),
+		shootCluster(t, "deleted", func(s *corev1beta1.Shoot) { s.DeletionTimestamp = &deleted }),
+		shootCluster(t, "migrating", func(s *corev1beta1.Shoot) {
+			s.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeMigrate}
+		}),
+	).Build()
+	clock := testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	k := newKeeper(c, clock)
+	changed := make(chan event.GenericEvent, 1)
+	k.changed, k.Webhooks = changed, nil
+	k.Shoots = &Shoots{Webhooks: []Webhook{{Name: "nodes"}}, Selects: ProviderType("example"), ManagedResource: ShootManagedResource}
+	r := &shootRegistrar{k}
+	reconcileAll := func() {
+		t.Helper()
+		for _, request := range append(r.all(t.Context(), nil), reconcile.Request{NamespacedName: client.ObjectKey{Name: "gone"}}) {
+			if _, err := r.Reconcile(t.Context(), request); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	reconcileAll() // before there is a bundle
+	renew := func(want int) {
+		t.Helper()
+		if err := k.renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(changed); got != want {
+			t.Fatalf("%d events after renewal, want %d", got, want)
+		}
+	}
+	renew(1)
+	<-changed
+	renew(0)
+	reconcileAll()
+	config := registeredIn(t, c, "own")
+	first := config.Webhooks[0].ClientConfig.CABundle
+	config.Webhooks[0].ClientConfig.CABundle = nil
+	if diff := cmp.Diff(&admissionregistrationv1.MutatingWebhook{
+		Name: "nodes.example.extensions.gardener.cloud", ClientConfig: admissionregistrationv1.WebhookClientConfig{
+			URL: new("https://provider-example-webhook." + namespace + ":443/nodes"),
+		},
+		FailurePolicy: new(admissionregistrationv1.Ignore), TimeoutSeconds: new(int32(10)), MatchPolicy: new(admissionregistrationv1.Exact),
+		SideEffects: new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+		ReinvocationPolicy: new(admissionregistrationv1.NeverReinvocationPolicy),
+	}, &config.Webhooks[0]); diff != "" || config.Name != "gardener-extension-provider-example-shoot" {
+		t.Errorf("%s (-want +got):\n%s", config.Name, diff)
+	}
+	for _, other := range []string{"foreign", "deleted", "migrating", "gone"} {
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: other, Name: ShootManagedResource}, &resourcesv1alpha1.ManagedResource{}); !apierrors.IsNotFound(err) {
+			t.Errorf("shoot %q has webhooks (%v)", other, err)
+		}
+	}
+	clock.Step(authorityValidity - 24*time.Hour)
+	renew(1)
+	reconcileAll()
+	if again := registeredIn(t, c, "own").Webhooks[0].ClientConfig.CABundle; len(again) == 0 || string(again) == string(first) {
+		t.Error("the shoot has not got the bundle with the new CA")
+	}
+}
+
+func TestExtensionType(t *testing.T) {
+	for name, tc := range map[string]struct {
+		extension corev1beta1.Extension
+		want      bool
+	}{
+		"enabled":  {corev1beta1.Extension{Type: "example"}, true},
+		"disabled": {corev1beta1.Extension{Type: "example", Disabled: new(true)}, false},
+		"another":  {corev1beta1.Extension{Type: "other"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := &extension.Cluster{Shoot: &corev1beta1.Shoot{Spec: corev1beta1.ShootSpec{Extensions: []corev1beta1.Extension{tc.extension}}}}
+			if got := ExtensionType("example")(cluster); got != tc.want {
+				t.Errorf("ExtensionType() = %t", got)
+			}
+		})
+	}
+}
+
+// TestRuntime has a validating webhook for a garden, and its certificates in the runtime cluster.
+func TestRuntime(t *testing.T) {
+	runtimeCluster := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()
+	garden := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden", UID: "u"}}).Build()
+	k := newKeeper(garden, testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
+	k.Runtime, k.OwnerNamespace, k.Webhooks = runtimeCluster, "garden", []Webhook{{Name: "validate", Validating: true}}
+	if err := k.renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	config := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	if err := garden.Get(t.Context(), client.ObjectKey{Name: "gardener-extension-provider-example"}, config); err != nil {
+		t.Fatal(err)
+	}
+	if url := config.Webhooks[0].ClientConfig.URL; url == nil || *url != "https://provider-example-webhook."+namespace+":443/validate" || config.OwnerReferences[0].Name != "garden" {
+		t.Errorf("webhook is %+v", config)
+	}
+	for name, want := range map[string]struct {
+		client client.Client
+		found  bool
+	}{"garden": {garden, false}, "runtime cluster": {runtimeCluster, true}} {
+		certificates := &corev1.SecretList{}
+		if err := want.client.List(t.Context(), certificates); err != nil || (len(certificates.Items) > 0) != want.found {
+			t.Errorf("in the %s are %d Secrets (%v)", name, len(certificates.Items), err)
+		}
+	}
+}
