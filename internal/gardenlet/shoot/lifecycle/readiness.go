@@ -13,7 +13,7 @@ import (
 // readinessTasks only wait. A shoot with the annotation ShootSkipReadiness does without them.
 var readinessTasks = []string{
 	"etcd-main-ready", "etcd-events-ready", "resource-manager-ready", "kube-controller-manager-ready", "kube-scheduler-ready", "shoot-core-applied",
-	"tunnel", "nodes-updated", "etcd-grown-ready",
+	"tunnel", "nodes-updated",
 }
 
 // tasksWhenReady delete what is used until a change is rolled out. When that is not waited for, the next operation deletes it.
