@@ -27,6 +27,7 @@ import (
 	shootcare "gardener.cloud/gardener/internal/gardenlet/shoot/care"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/lifecycle"
 	shootstate "gardener.cloud/gardener/internal/gardenlet/shoot/state"
+	shootstatus "gardener.cloud/gardener/internal/gardenlet/shoot/status"
 	"gardener.cloud/gardener/internal/gardenlet/upgrade"
 	"gardener.cloud/gardener/internal/gardenlet/workloadidentity"
 	"gardener.cloud/gardener/internal/networkpolicy/general"
@@ -145,6 +146,9 @@ func (a *agent) addShootControllers(garden *gardenCluster) error {
 		}),
 		bastion.Add(a.Manager, bastion.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, SeedAPI: a.seedAPI, ConcurrentSyncs: *c.Bastion.ConcurrentSyncs, Clock: a.clock,
+		}),
+		shootstatus.Add(a.Manager, shootstatus.Values{
+			SeedName: a.config.SeedConfig.Name, GardenAPI: garden.api, SeedAPI: a.seedAPI, Config: *c.ShootStatus,
 		}),
 		shootstate.Add(a.Manager, states),
 	)

@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/component/crds"
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
@@ -171,7 +172,7 @@ func TestMachineControllerManager(t *testing.T) {
 	}
 	for name, test := range map[string]func(*testing.T, *scenario){
 		"life": testLife, "unhealthy": testUnhealthy, "lost": testLost, "rolling": testRolling, "priority": testPriority, "budget": testBudget,
-		"restart": testRestart, "apart": testApart, "failure": testFailure, "in-place": testInPlace, "orphans": testOrphans,
+		"restart": testRestart, "apart": testApart, "failure": testFailure, "in-place": testInPlace, "manual": testManual, "orphans": testOrphans,
 		"local": testLocal, "local-elsewhere": testLocalElsewhere,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -885,32 +886,229 @@ func testFailure(t *testing.T, s *scenario) {
 	})
 }
 
-// testInPlace has a deployment whose machines must not be replaced.
+// agent does what the gardener-node-agent and gardener-resource-manager do with Nodes: it reports results of updates, and removes the taint of Nodes
+// whose critical components are ready.
+func (s *scenario) agent(t *testing.T, result func(node string) string) {
+	t.Helper()
+	watch, err := s.Watch(t.Context(), &corev1.NodeList{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(watch.Stop)
+	go func() {
+		for e := range watch.ResultChan() {
+			node, ok := e.Object.(*corev1.Node)
+			if !ok {
+				continue
+			}
+			before := node.DeepCopy()
+			node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == constants.TaintNodeCriticalComponentsNotReady })
+			if updateReason(node) == machinev1alpha1.ReadyForUpdate && node.Labels[machinev1alpha1.NodeUpdateResult] == "" {
+				metav1.SetMetaDataLabel(&node.ObjectMeta, machinev1alpha1.NodeUpdateResult, result(node.Name))
+				metav1.SetMetaDataAnnotation(&node.ObjectMeta, machinev1alpha1.MachineUpdateFailedReason, "no space left")
+			}
+			// Another client may have changed it, which is another event.
+			if err := s.Patch(t.Context(), node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil &&
+				!apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && t.Context().Err() == nil {
+				t.Errorf("patch Node: %v", err)
+			}
+		}
+	}()
+}
+
+func updateReason(node *corev1.Node) string {
+	for _, c := range node.Status.Conditions {
+		if c.Type == machinev1alpha1.NodeInPlaceUpdate {
+			return c.Reason
+		}
+	}
+	return ""
+}
+
+func inPlaceStrategy(orchestration machinev1alpha1.OrchestrationType, surge, unavailable int32) machinev1alpha1.MachineDeploymentStrategy {
+	return machinev1alpha1.MachineDeploymentStrategy{
+		Type: machinev1alpha1.InPlaceUpdateMachineDeploymentStrategyType,
+		InPlaceUpdate: &machinev1alpha1.InPlaceUpdateMachineDeployment{
+			OrchestrationType: orchestration, UpdateConfiguration: machinev1alpha1.UpdateConfiguration{
+				MaxSurge: new(intstr.FromInt32(surge)), MaxUnavailable: new(intstr.FromInt32(unavailable)),
+			},
+		},
+	}
+}
+
+// updated waits until all machines of a deployment are updated and run, and that no other machines exist than the given ones, and a number of others.
+func (s *scenario) updated(t *testing.T, before []*machinev1alpha1.Machine, others int) {
+	t.Helper()
+	least := len(before)
+	after := s.machines(t, func(found []*machinev1alpha1.Machine) error {
+		running := 0
+		for _, machine := range found {
+			if machine.Status.CurrentStatus.Phase == machinev1alpha1.MachineRunning {
+				running++
+			}
+		}
+		least = min(least, running)
+		for _, machine := range found {
+			if machine.Spec.Class.Name != "new" {
+				return fmt.Errorf("machine %s has class %s, and phase %s", machine.Name, machine.Spec.Class.Name, machine.Status.CurrentStatus.Phase)
+			}
+		}
+		return allRunning(found, len(before))
+	})
+	if least < len(before)-1 {
+		t.Errorf("at times there were %d running machines", least)
+	}
+	for _, machine := range after {
+		if slices.ContainsFunc(before, func(m *machinev1alpha1.Machine) bool { return m.UID == machine.UID }) {
+			continue
+		}
+		if others--; others < 0 {
+			t.Errorf("machine %s is another one", machine.Name)
+		}
+	}
+	for _, machine := range after {
+		env.Await(t, s.site, env.Named[*corev1.Node]("", machine.Name), func(node *corev1.Node) error {
+			_, candidate := node.Labels[machinev1alpha1.NodeCandidateForUpdate]
+			if candidate || node.Spec.Unschedulable || node.Labels["version"] != "new" {
+				return fmt.Errorf("labels are %v, and unschedulable is %t", node.Labels, node.Spec.Unschedulable)
+			}
+			return nil
+		})
+	}
+	env.AwaitList(t, s.site, func(found []*machinev1alpha1.MachineDeployment) error {
+		n := int32(len(before))
+		if status := found[0].Status; status.UpdatedReplicas != n || status.AvailableReplicas != n || status.Replicas != n {
+			return fmt.Errorf("status is %+v", status)
+		}
+		return nil
+	}, client.InNamespace(s.namespace))
+}
+
+func toNew(d *machinev1alpha1.MachineDeployment) {
+	d.Spec.Template.Spec.Class.Name = "new"
+	metav1.SetMetaDataLabel(&d.Spec.Template.Spec.NodeTemplate.ObjectMeta, "version", "new")
+}
+
+// testInPlace has deployments whose machines are updated and not replaced.
 func testInPlace(t *testing.T, s *scenario) {
+	step := env.Story(t)
+	var mu sync.Mutex
+	failing := map[string]bool{}
 	s.joins = s.join(t)
 	s.start(t)
-	deployment := s.deploy(t, 1)
-	before := s.running(t, 1)[0]
+	s.agent(t, func(node string) string {
+		mu.Lock()
+		defer mu.Unlock()
+		if failing[node] {
+			return machinev1alpha1.NodeUpdateFailed
+		}
+		return machinev1alpha1.NodeUpdateSuccessful
+	})
+	deployment := s.deploy(t, 3)
+	before := s.running(t, 3)
+
+	step("a failure stops the update, and says why")
+	mu.Lock()
+	failing[before[0].Name] = true
+	mu.Unlock()
 	s.edit(t, deployment, func(d *machinev1alpha1.MachineDeployment) {
-		d.Spec.Strategy = machinev1alpha1.MachineDeploymentStrategy{Type: machinev1alpha1.InPlaceUpdateMachineDeploymentStrategyType}
-		d.Spec.Template.Spec.Class.Name = "new"
-		d.Spec.Replicas = 2
+		d.Spec.Strategy = inPlaceStrategy(machinev1alpha1.OrchestrationTypeAuto, 0, 1)
+		toNew(d)
 	})
 	env.AwaitList(t, s.site, func(found []*machinev1alpha1.MachineDeployment) error {
 		for _, condition := range found[0].Status.Conditions {
-			if condition.Reason == "InPlaceUpdateNotSupported" {
+			if condition.Reason == "InPlaceUpdateFailed" && strings.Contains(condition.Message, "no space left") {
 				return nil
 			}
 		}
 		return fmt.Errorf("conditions are %+v", found[0].Status.Conditions)
 	}, client.InNamespace(s.namespace))
-	for _, machine := range s.running(t, 2) {
-		if machine.Spec.Class.Name != "old" {
-			t.Errorf("machine %s has class %s", machine.Name, machine.Spec.Class.Name)
+	for _, machine := range before[1:] {
+		node := &corev1.Node{}
+		if err := s.Get(t.Context(), client.ObjectKey{Name: machine.Name}, node); err != nil {
+			t.Fatal(err)
+		}
+		if node.Labels[machinev1alpha1.NodeCandidateForUpdate] != "true" || node.Labels[machinev1alpha1.NodeSelectedForUpdate] != "" {
+			t.Errorf("Node %s has labels %v", node.Name, node.Labels)
 		}
 	}
-	if _, err := s.GetMachineStatus(t.Context(), driver.Request{Machine: before}); err != nil {
-		t.Errorf("the machine was deleted: %v", err)
+
+	step("the user has it tried again, and the others follow")
+	mu.Lock()
+	delete(failing, before[0].Name)
+	mu.Unlock()
+	env.EditStatus(t, s.site, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: before[0].Name}}, func(node *corev1.Node) {
+		for i := range node.Status.Conditions {
+			if node.Status.Conditions[i].Type == machinev1alpha1.NodeInPlaceUpdate {
+				node.Status.Conditions[i].Reason = machinev1alpha1.ReadyForUpdate
+			}
+		}
+	})
+	s.updated(t, before, 0)
+}
+
+// testManual has a deployment whose machines are updated when the user selects their Nodes, and then one with a surge.
+func testManual(t *testing.T, s *scenario) {
+	step := env.Story(t)
+	s.joins = s.join(t)
+	stop := s.start(t)
+	s.agent(t, func(string) string { return machinev1alpha1.NodeUpdateSuccessful })
+	deployment := s.deploy(t, 2)
+	before := s.running(t, 2)
+
+	step("the machines are candidates")
+	s.edit(t, deployment, func(d *machinev1alpha1.MachineDeployment) {
+		d.Spec.Strategy = inPlaceStrategy(machinev1alpha1.OrchestrationTypeManual, 0, 0)
+		toNew(d)
+	})
+	for _, machine := range before {
+		env.Await(t, s.site, env.Named[*corev1.Node]("", machine.Name), func(node *corev1.Node) error {
+			if reason := updateReason(node); reason != machinev1alpha1.CandidateForUpdate {
+				return fmt.Errorf("the reason is %q", reason)
+			}
+			return nil
+		})
+	}
+
+	step("the user selects them, and both processes restart")
+	for _, machine := range before {
+		env.Edit(t, s.site, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machine.Name}}, func(node *corev1.Node) {
+			metav1.SetMetaDataLabel(&node.ObjectMeta, machinev1alpha1.NodeSelectedForUpdate, "true")
+		})
+	}
+	stop()
+	s.start(t)
+	s.machines(t, func(found []*machinev1alpha1.Machine) error {
+		for _, machine := range found {
+			if machine.Spec.Class.Name != "new" {
+				return fmt.Errorf("machine %s has class %s, and phase %s", machine.Name, machine.Spec.Class.Name, machine.Status.CurrentStatus.Phase)
+			}
+		}
+		return allRunning(found, 2)
+	})
+
+	step("with a surge, as many machines are other ones")
+	s.edit(t, deployment, func(d *machinev1alpha1.MachineDeployment) {
+		d.Spec.Strategy = inPlaceStrategy(machinev1alpha1.OrchestrationTypeAuto, 1, 0)
+		d.Spec.Template.Spec.Class.Name = "old"
+		metav1.SetMetaDataLabel(&d.Spec.Template.Spec.NodeTemplate.ObjectMeta, "version", "newer")
+	})
+	after := s.machines(t, func(found []*machinev1alpha1.Machine) error {
+		for _, machine := range found {
+			if machine.Spec.Class.Name != "old" {
+				return fmt.Errorf("machine %s has class %s, and phase %s", machine.Name, machine.Spec.Class.Name, machine.Status.CurrentStatus.Phase)
+			}
+		}
+		return allRunning(found, 2)
+	})
+	kept := 0
+	for _, machine := range after {
+		if slices.ContainsFunc(before, func(m *machinev1alpha1.Machine) bool { return m.UID == machine.UID }) {
+			kept++
+		}
+	}
+	if kept != 1 {
+		t.Errorf("%d machines were kept, want 1", kept)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -90,6 +91,9 @@ func (v provider) component() process.Component[ProviderOptions] {
 	}
 }
 
+// inPlaceUpdateTimeout is for machines whose pool sets none. The original has no flag for it either.
+const inPlaceUpdateTimeout = 20 * time.Minute
+
 func (v provider) wire(p *process.Process, o *ProviderOptions) error {
 	target, config, err := o.addTarget(p)
 	if err != nil {
@@ -121,7 +125,7 @@ func (v provider) wire(p *process.Process, o *ProviderOptions) error {
 		machine.Add(p, machine.Values{
 			Target: target, Driver: d, PVDetachTimeout: o.PVDetachTimeout, MaxReplaced: o.MaxReplaced, TokenGroups: o.TokenGroups,
 			Limits: machine.Limits{
-				Creation: o.CreationTimeout, Health: o.HealthTimeout, Drain: o.DrainTimeout,
+				Creation: o.CreationTimeout, Health: o.HealthTimeout, Drain: o.DrainTimeout, InPlaceUpdate: inPlaceUpdateTimeout,
 				MaxEvictRetries: o.MaxEvictRetries, NodeConditions: o.NodeConditions,
 			},
 			Reachable: reachability.State, ConcurrentSyncs: o.ConcurrentSyncs, Clock: realClock,

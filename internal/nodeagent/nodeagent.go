@@ -10,12 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/utils/clock"
@@ -50,6 +52,8 @@ const (
 	root rootfs.Dir = "/"
 	// hostnameEvery is how often the hostname of the machine is checked. It changes while a machine boots, if ever.
 	hostnameEvery = time.Minute
+	// commandTimeout is how long the command of an operating system's update may take.
+	commandTimeout = 5 * time.Minute
 )
 
 // Config is the type of the configuration file.
@@ -158,10 +162,13 @@ func wire(_ context.Context, p *process.Process, c *Config, restart func()) erro
 	if err != nil {
 		return err
 	}
-	m := machine{root: root, systemd: &systemd.Conn{}, hostname: name, checks: []*health.Check{
-		health.Containerd(componentosc.ContainerdSocket),
-		health.Kubelet(fmt.Sprintf("http://127.0.0.1:%d/healthz", componentosc.KubeletHealthPort)),
-	}}
+	kubeletHealth := func() *health.Check {
+		return health.Kubelet(fmt.Sprintf("http://127.0.0.1:%d/healthz", componentosc.KubeletHealthPort))
+	}
+	m := machine{
+		root: root, systemd: &systemd.Conn{}, hostname: name, checks: []*health.Check{health.Containerd(componentosc.ContainerdSocket), kubeletHealth()},
+		kubeletHealthy: kubeletHealth().Run, access: accessValues(c, name),
+	}
 	clk := clock.RealClock{}
 	return errors.Join( // each is only added; none runs if one fails
 		m.addControllers(p, clk, c, restart),
@@ -180,6 +187,33 @@ type machine struct {
 	systemd  operatingsystemconfig.Systemd
 	hostname string
 	checks   []*health.Check
+	// kubeletHealthy returns why the kubelet is not healthy.
+	kubeletHealthy func(context.Context, *corev1.Node) error
+	access         access.Values
+}
+
+// run runs a command on the machine, for at most as long as an update of an operating system may take.
+func run(ctx context.Context, command string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	output, err := exec.CommandContext(ctx, command, args...).CombinedOutput()
+	return string(output), err
+}
+
+// deletePods deletes the pods of a Node. Those of static manifests come back with it.
+func deletePods(ctx context.Context, api client.Client, node string) error {
+	pods := &corev1.PodList{}
+	if err := api.List(ctx, pods, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("spec.nodeName", node)}); err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	var errs []error
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if err := api.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			errs = append(errs, fmt.Errorf("delete Pod %s: %w", client.ObjectKeyFromObject(pod), err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // addControllers adds the controllers.
@@ -192,17 +226,22 @@ func (m machine) addControllers(mgr manager.Manager, clk clock.Clock, c *Config,
 	cached, recorder := mgr.GetClient(), mgr.GetEventRecorder(Name)
 	kubelet := kubelet{root: m.root, server: c.APIServer}
 	osc := c.Controllers.OperatingSystemConfig
+	tokens := token.Values{API: api, Root: m.root, Configs: c.Controllers.Token.SyncConfigs, SyncPeriod: c.Controllers.Token.SyncPeriod.Duration}
 	return errors.Join(
 		operatingsystemconfig.Add(mgr, operatingsystemconfig.Values{
 			Client: cached, Recorder: recorder, Clock: clk, Root: m.root, Systemd: m.systemd, Hostname: m.hostname,
 			SecretName: osc.SecretName, KubernetesVersion: osc.KubernetesVersion, SyncPeriod: osc.SyncPeriod.Duration,
 			PrepareKubelet: kubelet.prepare, TidyKubelet: kubelet.tidy, Extract: imagefile.Extract, Probe: imagefile.Probe,
+			RenewCertificate:   func(ctx context.Context) error { return access.Renew(ctx, m.access) },
+			RebootstrapKubelet: kubelet.rebootstrap,
+			SyncTokens:         func(ctx context.Context) error { return token.Sync(ctx, tokens) },
+			KubeletHealthy:     m.kubeletHealthy,
+			DeletePods:         func(ctx context.Context, node string) error { return deletePods(ctx, api, node) },
+			Run:                run,
 		}),
 		lease.Add(mgr, lease.Values{Cache: cached, API: api, Clock: clk}),
 		node.Add(mgr, node.Values{Client: cached, Recorder: recorder, Systemd: m.systemd}),
-		token.Add(mgr, token.Values{
-			API: api, Root: m.root, Configs: c.Controllers.Token.SyncConfigs, SyncPeriod: c.Controllers.Token.SyncPeriod.Duration,
-		}),
+		token.Add(mgr, tokens),
 		health.Add(mgr, health.Values{Client: cached, Recorder: recorder, Clock: clk, Systemd: m.systemd, Checks: m.checks}),
 		unitcheck.Add(mgr, unitcheck.Values{
 			Client: cached, Clock: clk, Root: m.root, Systemd: m.systemd,

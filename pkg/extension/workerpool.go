@@ -16,7 +16,8 @@ const poolHashLength = 5
 
 // WorkerPoolHash is a hash of what machines of a pool are created from: when it changes, they are replaced. An extension adds what else its
 // machines depend on, such as the image that they boot from. If the pool names a Secret of gardener-node-agent, that name contains a hash of
-// all fields that gardenlet takes into account.
+// all fields that gardenlet takes into account. For a pool that is updated in place, machines are not replaced but updated when it changes, and it includes
+// InPlaceHash.
 func WorkerPoolHash(pool *extensionsv1alpha1.WorkerPool, cluster *Cluster, additional ...string) (string, error) {
 	var source any
 	if pool.NodeAgentSecretName != nil {
@@ -30,6 +31,13 @@ func WorkerPoolHash(pool *extensionsv1alpha1.WorkerPool, cluster *Cluster, addit
 			version = cluster.Shoot.Spec.Kubernetes.Version
 		}
 		source = []any{version, pool.MachineType, pool.MachineImage, pool.Volume, pool.DataVolumes, pool.Architecture}
+	}
+	if pool.UpdateStrategy.InPlace() {
+		hash, err := inPlaceHashOf(pool, cluster)
+		if err != nil {
+			return "", err
+		}
+		additional = append([]string{hash}, additional...)
 	}
 	data, err := json.Marshal([]any{source, pool.ProviderConfig, additional})
 	if err != nil {

@@ -1,5 +1,7 @@
 package v1alpha1
 
+import corev1 "k8s.io/api/core/v1"
+
 // Finalizers of the machine-controller-manager.
 const (
 	// MCMFinalizerName keeps MachineDeployments and MachineSets until their machines are gone, Machines until they are gone from the infrastructure,
@@ -35,6 +37,10 @@ const (
 	LastAppliedALTAnnotation = "node.machine.sapcloud.io/last-applied-anno-labels-taints"
 	// LastAppliedVirtualCapacityAnnotation on a Node is the JSON of the virtual capacity that was put on it last.
 	LastAppliedVirtualCapacityAnnotation = "node.machine.sapcloud.io/last-applied-virtual-capacity"
+	// ScaleDownDisabled on a Node keeps the cluster-autoscaler from deleting its machine. ScaleDownDisabledByMCM says that the machine-controller-manager
+	// set it, which removes both after an update.
+	ScaleDownDisabled      = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+	ScaleDownDisabledByMCM = "cluster-autoscaler.kubernetes.io/scale-down-disabled-by-mcm"
 	// MachineUpdateFailedReason on a Node says why its machine could not be updated in place.
 	MachineUpdateFailedReason = "node.machine.sapcloud.io/update-failed-reason"
 )
@@ -51,8 +57,33 @@ const (
 	NodeCandidateForUpdate = "node.machine.sapcloud.io/candidate-for-update"
 	// NodeSelectedForUpdate on a Node says that its machine is updated now. The user sets it if the orchestration is manual.
 	NodeSelectedForUpdate = "node.machine.sapcloud.io/selected-for-update"
-	// NodeUpdateResult on a Node says how the update in place went. Written by the gardener-node-agent.
+	// NodeUpdateResult on a Node says how the update in place went: NodeUpdateSuccessful or NodeUpdateFailed. Written by the gardener-node-agent. On a
+	// Machine, it is set while the machine moves to the set with the new template.
 	NodeUpdateResult = "node.machine.sapcloud.io/update-result"
+	// NodeUpdateSuccessful and NodeUpdateFailed are its values.
+	NodeUpdateSuccessful, NodeUpdateFailed = "successful", "failed"
+	// ForceDrainLabel with LabelValueTrue on a Machine makes its update in place not wait until its pods are evicted: they are deleted.
+	ForceDrainLabel = "force-drain"
+)
+
+// NodeInPlaceUpdate is the condition of a Node whose machine is updated in place. Its reason is the step. Written by the machine-controller-manager,
+// read by the gardener-node-agent, which begins at ReadyForUpdate.
+const NodeInPlaceUpdate corev1.NodeConditionType = "InPlaceUpdate"
+
+// Reasons of the condition, in the order in which they follow each other.
+const (
+	// CandidateForUpdate Nodes need an update, and were not selected for it.
+	CandidateForUpdate = "CandidateForUpdate"
+	// SelectedForUpdate Nodes are being drained.
+	SelectedForUpdate = "SelectedForUpdate"
+	// DrainSuccessful Nodes have no pods that would be disturbed.
+	DrainSuccessful = "DrainSuccessful"
+	// ReadyForUpdate Nodes are being updated by their gardener-node-agent.
+	ReadyForUpdate = "ReadyForUpdate"
+	// UpdateSuccessful Nodes were updated.
+	UpdateSuccessful = "UpdateSuccessful"
+	// UpdateFailed Nodes could not be updated.
+	UpdateFailed = "UpdateFailed"
 )
 
 // Taints of Nodes.

@@ -28,13 +28,16 @@ const (
 	LatestHashVersion = HashVersion2
 )
 
-// PoolHash is a hash of everything about a worker pool that needs new machines. Pools that are updated in place keep machines when their
-// Kubernetes version, machine image, kubelet settings or credentials change. The rotation is that of the Shoot, or one from before it
+// PoolHash is a hash of everything about a worker pool that needs new machines. For pools that are updated in place it is empty, as they keep their
+// machines. The rotation is that of the Shoot, or one from before it
 // for pools whose machines are not replaced by it yet. dnsCache is whether nodes have a DNS cache: pods keep the address of the DNS server
 // that they started with.
 func PoolHash(
 	version HashVersion, worker *corev1beta1.Worker, controlPlaneVersion string, shoot *corev1beta1.KubeletConfig, dnsCache bool, rotation Rotation,
 ) (string, error) {
+	if worker.UpdateStrategy.InPlace() {
+		return "", nil
+	}
 	kubernetes, err := semver.NewVersion(KubernetesVersion(worker, controlPlaneVersion))
 	if err != nil {
 		return "", fmt.Errorf("worker pool %q: Kubernetes version: %w", worker.Name, err)
@@ -50,16 +53,14 @@ func PoolHash(
 	if dnsCache {
 		add("dnsCache")
 	}
-	if !inPlace(worker) {
-		add("kubernetes", kubernetes.Major(), kubernetes.Minor())
-		if image := worker.Machine.Image; image != nil {
-			add("image", image.Name, ptr.Deref(image.Version, ""))
-		}
-		add("authorities", unix(rotation.CertificateAuthorities))
-		add("serviceAccountKey", unix(rotation.ServiceAccountKey))
-		if rotation.Rollout != nil {
-			add("rollout", unix(rotation.Rollout))
-		}
+	add("kubernetes", kubernetes.Major(), kubernetes.Minor())
+	if image := worker.Machine.Image; image != nil {
+		add("image", image.Name, ptr.Deref(image.Version, ""))
+	}
+	add("authorities", unix(rotation.CertificateAuthorities))
+	add("serviceAccountKey", unix(rotation.ServiceAccountKey))
+	if rotation.Rollout != nil {
+		add("rollout", unix(rotation.Rollout))
 	}
 	if version >= HashVersion2 {
 		add("type", worker.Machine.Type)
@@ -70,20 +71,18 @@ func PoolHash(
 			add("dataVolume", v.Name, ptr.Deref(v.Type, ""), v.VolumeSize, ptr.Deref(v.Encrypted, false))
 		}
 		add("kubeletDataVolume", ptr.Deref(worker.KubeletDataVolumeName, ""))
-		if !inPlace(worker) {
-			// With defaults, so that setting a default explicitly replaces no machines.
-			// Without the other settings that a pool which only sets reserved resources takes from the Shoot: nodes got these without new machines.
-			kubelet := ptr.Deref(shoot, corev1beta1.KubeletConfig{})
-			if worker.Kubernetes != nil && worker.Kubernetes.Kubelet != nil {
-				kubelet = *worker.Kubernetes.Kubelet
-			}
-			add("cpuManagerPolicy", cpuManagerPolicy(&kubelet))
-			add("kubeReserved", reserved(kubelet.KubeReserved))
-			add("evictionHard", eviction(kubelet.EvictionHard, defaultEvictionHard))
+		// With defaults, so that setting a default explicitly replaces no machines.
+		// Without the other settings that a pool which only sets reserved resources takes from the Shoot: nodes got these without new machines.
+		kubelet := ptr.Deref(shoot, corev1beta1.KubeletConfig{})
+		if worker.Kubernetes != nil && worker.Kubernetes.Kubelet != nil {
+			kubelet = *worker.Kubernetes.Kubelet
 		}
+		add("cpuManagerPolicy", cpuManagerPolicy(&kubelet))
+		add("kubeReserved", reserved(kubelet.KubeReserved))
+		add("evictionHard", eviction(kubelet.EvictionHard, defaultEvictionHard))
 	}
 	sum := sha256.Sum256([]byte(strings.Join(data, "")))
-	return hex.EncodeToString(sum[:])[:16], nil
+	return hex.EncodeToString(sum[:])[:hashLength], nil
 }
 
 func unix(at *metav1.Time) string {

@@ -6,13 +6,14 @@
 // the operating system has added its part, NodeAgentSecret packs it into a Secret of the shoot, which node agents read.
 // Access renders the permissions of node agents in the shoot. Rendering is pure, and nothing is applied here.
 //
-// The names end in the hash of everything that needs new machines, see PoolHash: with another hash, machines are replaced.
+// The names end in the hash of everything that needs new machines, see PoolHash: with another hash, machines are replaced. Those of pools that are updated
+// in place have no hash, as their machines stay.
 package operatingsystemconfig
 
 import (
 	"fmt"
 	"net"
-	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,8 +60,6 @@ type Values struct {
 	SandboxImage string
 	// TokenSecrets are the Secrets in kube-system of the shoot whose tokens node agents write to files.
 	TokenSecrets []nodeagentconfigv1alpha1.TokenSecretSyncConfig
-	// Rotation has the times when credentials were rotated. The zero value means never.
-	Rotation Rotation
 	// Pools are the worker pools.
 	Pools []Pool
 }
@@ -77,8 +76,10 @@ type Rotation struct {
 type Pool struct {
 	// Worker is the entry in spec.provider.workers of the Shoot.
 	Worker corev1beta1.Worker
-	// Hash is the hash of the pool's machines, see PoolHash.
+	// Hash is the hash of the pool's machines, see PoolHash. It is empty for a pool that is updated in place.
 	Hash string
+	// Rotation has the times when credentials of the pool were rotated, for an update in place. The zero value means never.
+	Rotation Rotation
 	// KubeletImage is an image with /usr/local/bin/kubelet and /usr/local/bin/kubectl in the version of the pool.
 	KubeletImage string
 	// Labels are those of the pool's nodes. The kubelet sets those of them that it may set itself.
@@ -97,9 +98,11 @@ func KubernetesVersion(worker *corev1beta1.Worker, controlPlane string) string {
 	return controlPlane
 }
 
+const suffixReconcile = "-original"
+
 // Name is the name of the OperatingSystemConfig of a pool for a purpose.
 func Name(pool, hash string, purpose extensionsv1alpha1.OperatingSystemConfigPurpose) string {
-	suffix := "-original"
+	suffix := suffixReconcile
 	if purpose == extensionsv1alpha1.OperatingSystemConfigPurposeProvision {
 		suffix = "-init"
 	}
@@ -108,7 +111,30 @@ func Name(pool, hash string, purpose extensionsv1alpha1.OperatingSystemConfigPur
 
 // SecretName is the name of the Secret in kube-system of the shoot with the node configuration of a pool. It is in
 // spec.pools[].nodeAgentSecretName of the Worker, and in a label of nodes.
-func SecretName(pool, hash string) string { return "gardener-node-agent-" + pool + "-" + hash }
+func SecretName(pool, hash string) string {
+	if hash == "" {
+		return secretPrefix + pool
+	}
+	return secretPrefix + pool + "-" + hash
+}
+
+const (
+	secretPrefix = "gardener-node-agent-"
+	// hashLength is the length of a hash of PoolHash.
+	hashLength = 16
+)
+
+// IsSecretOf reports whether a Secret has the name of a configuration of a pool, with any hash. The name of another pool may begin with the name of this one
+// and a dash, but is too short to end like a hash.
+func IsSecretOf(pool, secret string) bool {
+	hash, ok := strings.CutPrefix(secret, SecretName(pool, "")+"-")
+	return pool != "" && (secret == SecretName(pool, "") || ok && len(hash) == hashLength && !strings.Contains(hash, "-"))
+}
+
+// HashOf is the hash in the name of the OperatingSystemConfig of a pool with purpose reconcile.
+func HashOf(pool, name string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(strings.TrimSuffix(name, suffixReconcile), SecretName(pool, "")), "-")
+}
 
 // Objects renders the OperatingSystemConfigs: two per pool, in the order of the pools, that for provisioning first.
 func Objects(v Values) ([]client.Object, error) {
@@ -157,26 +183,21 @@ func osc(v *Values, pool *Pool, purpose extensionsv1alpha1.OperatingSystemConfig
 
 // inPlaceUpdates describes the desired state of machines that are updated in place.
 func inPlaceUpdates(v *Values, pool *Pool) *extensionsv1alpha1.InPlaceUpdates {
-	if !inPlace(&pool.Worker) {
+	if !pool.Worker.UpdateStrategy.InPlace() {
 		return nil
 	}
 	updates := &extensionsv1alpha1.InPlaceUpdates{Kubelet: KubernetesVersion(&pool.Worker, v.KubernetesVersion)}
 	if version := pool.Worker.Machine.Image.Version; version != nil {
 		updates.OperatingSystemVersion = *version
 	}
-	if v.Rotation != (Rotation{}) {
+	if r := pool.Rotation; r.CertificateAuthorities != nil || r.ServiceAccountKey != nil {
 		updates.CredentialsRotation = &extensionsv1alpha1.CredentialsRotation{}
-		if at := v.Rotation.CertificateAuthorities; at != nil {
+		if at := r.CertificateAuthorities; at != nil {
 			updates.CredentialsRotation.CertificateAuthorities = &extensionsv1alpha1.CARotation{LastInitiationTime: at}
 		}
-		if at := v.Rotation.ServiceAccountKey; at != nil {
+		if at := r.ServiceAccountKey; at != nil {
 			updates.CredentialsRotation.ServiceAccountKey = &extensionsv1alpha1.ServiceAccountKeyRotation{LastInitiationTime: at}
 		}
 	}
 	return updates
-}
-
-func inPlace(worker *corev1beta1.Worker) bool {
-	return worker.UpdateStrategy != nil && slices.Contains(
-		[]corev1beta1.MachineUpdateStrategy{corev1beta1.AutoInPlaceUpdate, corev1beta1.ManualInPlaceUpdate}, *worker.UpdateStrategy)
 }

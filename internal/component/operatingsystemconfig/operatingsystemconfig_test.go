@@ -42,7 +42,7 @@ func values(pools ...Pool) Values {
 func TestObjects(t *testing.T) {
 	plain := Pool{Worker: worker(), Hash: "0123456789abcdef", KubeletImage: "example.com/kubelet:v1.36.3"}
 	full := plain
-	full.Worker.Name = "large"
+	full.Worker.Name, full.Hash = "large", ""
 	full.Worker.CABundle = new("pool CA\n")
 	full.Worker.Sysctls = map[string]string{"vm.max_map_count": "300000"}
 	full.Worker.UpdateStrategy = new(corev1beta1.AutoInPlaceUpdate)
@@ -52,7 +52,7 @@ func TestObjects(t *testing.T) {
 	full.Registries = []extensionsv1alpha1.RegistryConfig{{Upstream: "docker.io", Hosts: []extensionsv1alpha1.RegistryHost{{URL: "https://mirror.example.com"}}}}
 	v := values(full)
 	v.SSHPublicKeys = []string{"ssh-ed25519 AAAA one", "ssh-ed25519 BBBB two"}
-	v.Rotation.CertificateAuthorities = &metav1.Time{Time: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
+	v.Pools[0].Rotation.CertificateAuthorities = &metav1.Time{Time: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	for name, v := range map[string]Values{"plain.yaml": values(plain), "full.yaml": v} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := Objects(v)
@@ -153,7 +153,6 @@ func TestPoolHash(t *testing.T) {
 	same := func(*corev1beta1.Worker) {}
 	at := Rotation{CertificateAuthorities: &metav1.Time{Time: time.Unix(1, 0)}}
 	static := &corev1beta1.KubeletConfig{CPUManagerPolicy: new("static")}
-	inPlace := func(w *corev1beta1.Worker) { w.UpdateStrategy = new(corev1beta1.AutoInPlaceUpdate) }
 	reserving := func(w *corev1beta1.Worker) {
 		w.Kubernetes = &corev1beta1.WorkerKubernetes{Kubelet: &corev1beta1.KubeletConfig{KubeReserved: &corev1beta1.KubeletConfigReserved{PID: new(resource.MustParse("20k"))}}}
 	}
@@ -165,18 +164,16 @@ func TestPoolHash(t *testing.T) {
 		rotation       Rotation
 		rolls1, rolls2 bool
 	}{
-		"nothing":                {},
-		"patch version":          {kubernetes: "1.36.4"},
-		"minor version":          {kubernetes: "1.37.0", rolls1: true, rolls2: true},
-		"minor version in place": {before: inPlace, after: inPlace, kubernetes: "1.37.0"},
-		"version of the pool":    {after: func(w *corev1beta1.Worker) { w.Kubernetes = &corev1beta1.WorkerKubernetes{Version: new("1.35.4")} }, rolls1: true, rolls2: true},
-		"image":                  {after: func(w *corev1beta1.Worker) { w.Machine.Image.Version = new("2") }, rolls1: true, rolls2: true},
-		"machine type":           {after: func(w *corev1beta1.Worker) { w.Machine.Type = "big" }, rolls2: true},
-		"machine type in place":  {before: inPlace, after: func(w *corev1beta1.Worker) { inPlace(w); w.Machine.Type = "big" }, rolls2: true},
-		"volume":                 {after: func(w *corev1beta1.Worker) { w.Volume = &corev1beta1.Volume{VolumeSize: "20Gi"} }, rolls2: true},
-		"number of machines":     {after: func(w *corev1beta1.Worker) { w.Maximum = 100 }},
-		"labels":                 {after: func(w *corev1beta1.Worker) { w.Labels = map[string]string{"a": "b"} }},
-		"CPU manager":            {kubelet: static, rolls2: true},
+		"nothing":             {},
+		"patch version":       {kubernetes: "1.36.4"},
+		"minor version":       {kubernetes: "1.37.0", rolls1: true, rolls2: true},
+		"version of the pool": {after: func(w *corev1beta1.Worker) { w.Kubernetes = &corev1beta1.WorkerKubernetes{Version: new("1.35.4")} }, rolls1: true, rolls2: true},
+		"image":               {after: func(w *corev1beta1.Worker) { w.Machine.Image.Version = new("2") }, rolls1: true, rolls2: true},
+		"machine type":        {after: func(w *corev1beta1.Worker) { w.Machine.Type = "big" }, rolls2: true},
+		"volume":              {after: func(w *corev1beta1.Worker) { w.Volume = &corev1beta1.Volume{VolumeSize: "20Gi"} }, rolls2: true},
+		"number of machines":  {after: func(w *corev1beta1.Worker) { w.Maximum = 100 }},
+		"labels":              {after: func(w *corev1beta1.Worker) { w.Labels = map[string]string{"a": "b"} }},
+		"CPU manager":         {kubelet: static, rolls2: true},
 		"CPU manager of another pool": {before: func(w *corev1beta1.Worker) {
 			w.Kubernetes = &corev1beta1.WorkerKubernetes{Kubelet: &corev1beta1.KubeletConfig{}}
 		}, after: func(w *corev1beta1.Worker) {
@@ -186,10 +183,8 @@ func TestPoolHash(t *testing.T) {
 		"CPU manager of a pool that only reserves": {before: reserving, after: reserving, kubelet: static},
 		"another setting of kubelets":              {kubelet: &corev1beta1.KubeletConfig{CPUManagerPolicy: new("none"), MaxPods: new(int32(1))}},
 		"DNS cache":                                {dnsCache: true, rolls1: true, rolls2: true},
-		"DNS cache in place":                       {before: inPlace, after: inPlace, dnsCache: true, rolls1: true, rolls2: true},
 		"CA rotation":                              {rotation: at, rolls1: true, rolls2: true},
 		"requested rollout":                        {rotation: Rotation{Rollout: &metav1.Time{Time: time.Unix(1, 0)}}, rolls1: true, rolls2: true},
-		"CA rotation in place":                     {before: inPlace, after: inPlace, rotation: at},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.before == nil {
@@ -209,8 +204,29 @@ func TestPoolHash(t *testing.T) {
 			}
 		})
 	}
+	inPlace := &corev1beta1.Worker{Name: "x", UpdateStrategy: new(corev1beta1.AutoInPlaceUpdate)}
+	if got, err := PoolHash(LatestHashVersion, inPlace, "1.36.3", nil, false, at); got != "" || err != nil {
+		t.Errorf("the hash of a pool that is updated in place is %q, %v", got, err)
+	}
 	if _, err := PoolHash(LatestHashVersion, &corev1beta1.Worker{Name: "x"}, "new", nil, false, Rotation{}); err == nil {
 		t.Error("an invalid version was accepted")
+	}
+}
+
+func TestNames(t *testing.T) {
+	const hash = "0123456789abcdef"
+	for _, h := range []string{hash, ""} {
+		if got := HashOf("a-b", Name("a-b", h, extensionsv1alpha1.OperatingSystemConfigPurposeReconcile)); got != h {
+			t.Errorf("the hash %q became %q", h, got)
+		}
+	}
+	for secret, want := range map[string]bool{
+		SecretName("a", ""): true, SecretName("a", hash): true,
+		SecretName("a-b", ""): false, SecretName("a-b", hash): false, SecretName("ab", ""): false, "gardener-node-agent-a-": false, "other": false,
+	} {
+		if got := IsSecretOf("a", secret); got != want {
+			t.Errorf("IsSecretOf(%q, %q) = %t", "a", secret, got)
+		}
 	}
 }
 

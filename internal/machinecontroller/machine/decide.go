@@ -24,6 +24,8 @@ type Limits struct {
 	Drain time.Duration
 	// MaxEvictRetries limits draining too, in units of EvictionRetry. Zero sets no limit.
 	MaxEvictRetries int32
+	// InPlaceUpdate is how long the gardener-node-agent may take to update its machine in place.
+	InPlaceUpdate time.Duration
 	// NodeConditions are the types of conditions of the Node that make it unhealthy when they are True.
 	NodeConditions []string
 }
@@ -45,6 +47,9 @@ func limitsOf(machine *machinev1alpha1.Machine, general Limits) Limits {
 	}
 	if c.DrainTimeout != nil {
 		general.Drain = c.DrainTimeout.Duration
+	}
+	if c.InPlaceUpdateTimeout != nil {
+		general.InPlaceUpdate = c.InPlaceUpdateTimeout.Duration
 	}
 	if c.MaxEvictRetries != nil {
 		general.MaxEvictRetries = *c.MaxEvictRetries
@@ -146,10 +151,10 @@ func decide(o observation) verdict {
 	current := o.machine.Status.CurrentStatus
 	problem := problems(o.nodeName, o.node, o.limits.NodeConditions)
 	switch current.Phase {
-	case machinev1alpha1.MachineFailed, machinev1alpha1.MachineTerminating,
-		// These phases are changed by the update in place only.
-		machinev1alpha1.MachineInPlaceUpdating, machinev1alpha1.MachineInPlaceUpdateSuccessful, machinev1alpha1.MachineInPlaceUpdateFailed:
+	case machinev1alpha1.MachineFailed, machinev1alpha1.MachineTerminating:
 		return verdict{phase: current.Phase}
+	case machinev1alpha1.MachineInPlaceUpdating, machinev1alpha1.MachineInPlaceUpdateSuccessful, machinev1alpha1.MachineInPlaceUpdateFailed:
+		return decideUpdated(o, problem)
 	case machinev1alpha1.MachineRunning:
 		if o.lost != "" {
 			return failed(machinev1alpha1.MachineOperationHealthCheck, "The machine is lost: %s", o.lost)

@@ -166,7 +166,14 @@ func (r *reconciler) ensure(ctx context.Context, machine *machinev1alpha1.Machin
 	if phase := machine.Status.CurrentStatus.Phase; failure != nil && phase != machinev1alpha1.MachineRunning && phase != machinev1alpha1.MachineUnknown {
 		return reconcile.Result{}, failure
 	}
+	wait, err := r.updateInPlace(ctx, o)
+	if err != nil {
+		return reconcile.Result{}, errors.Join(failure, err)
+	}
 	result, err := r.check(ctx, o, joining)
+	if wait > 0 && (result.RequeueAfter == 0 || wait < result.RequeueAfter) {
+		result.RequeueAfter = wait
+	}
 	return result, errors.Join(failure, err)
 }
 

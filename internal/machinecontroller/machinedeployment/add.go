@@ -1,8 +1,7 @@
-// Package machinedeployment replaces the machines of MachineDeployments when their template changes, a few at a time.
+// Package machinedeployment replaces the machines of MachineDeployments when their template changes, a few at a time, or has them updated in place.
 //
-// In the control cluster it reads Machines, and reads and writes MachineSets and MachineDeployments. In the target cluster it taints the
-// Nodes that will be replaced. Updates in place are not supported: a deployment with this strategy keeps its machines, which its
-// condition Progressing reports.
+// In the control cluster it reads and writes Machines, MachineSets and MachineDeployments. In the target cluster it taints the Nodes that will be
+// replaced, and marks those that are updated in place.
 package machinedeployment
 
 import (
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -40,7 +40,7 @@ type Values struct {
 // Add adds the controller.
 func Add(mgr manager.Manager, v Values) error {
 	r := &reconciler{
-		controlCache: mgr.GetClient(), controlAPI: mgr.GetAPIReader(), targetCache: v.Target.GetClient(),
+		controlCache: mgr.GetClient(), controlAPI: mgr.GetAPIReader(), targetCache: v.Target.GetClient(), targetAPI: v.Target.GetAPIReader(),
 		events: mgr.GetEventRecorder(machinecontrollermanager.Name), clock: v.Clock,
 	}
 	return builder.ControllerManagedBy(mgr).Named("machinedeployment").
@@ -49,12 +49,21 @@ func Add(mgr manager.Manager, v Values) error {
 			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
 		))).
 		Owns(&machinev1alpha1.MachineSet{}).
-		// Nodes of old machines are tainted, and a Recreate waits for the last machine of old sets.
+		// Nodes of old machines are marked, a Recreate waits for the last machine of old sets, and updates in place follow each other.
 		Watches(&machinev1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, machine client.Object) []reconcile.Request {
 			return deploymentOf(ctx, mgr.GetClient(), machine)
-		}), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		}), builder.WithPredicates(predicate.Or(predicate.LabelChangedPredicate{}, phaseChanged()))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs, ReconciliationTimeout: passTimeout}).
 		Complete(r)
+}
+
+// phaseChanged selects updates of Machines that may end an update in place, or make room for the next one.
+func phaseChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, isMachine := e.ObjectOld.(*machinev1alpha1.Machine)
+		after, same := e.ObjectNew.(*machinev1alpha1.Machine)
+		return isMachine && same && before.Status.CurrentStatus.Phase != after.Status.CurrentStatus.Phase
+	}}
 }
 
 // deploymentOf maps a Machine to the deployment of its set.

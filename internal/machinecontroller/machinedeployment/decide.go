@@ -161,7 +161,7 @@ func triggered(list string, selector labels.Selector, machines []machinev1alpha1
 	return strings.Join(entries, ","), marks
 }
 
-// bounds are maxSurge and maxUnavailable as numbers. One of them is above zero.
+// bounds are maxSurge and maxUnavailable as numbers. One of them is above zero, unless the user selects the machines.
 func bounds(d *machinev1alpha1.MachineDeployment) (surge, unavailable int32, err error) {
 	replicas := int(d.Spec.Replicas)
 	var c machinev1alpha1.UpdateConfiguration
@@ -186,7 +186,7 @@ func bounds(d *machinev1alpha1.MachineDeployment) (surge, unavailable int32, err
 	if err != nil {
 		return 0, 0, fmt.Errorf("maxUnavailable: %w", err)
 	}
-	if up <= 0 && down <= 0 {
+	if up <= 0 && down <= 0 && !manual(d) {
 		down = 1 // otherwise no machine could be replaced
 	}
 	return toInt32(max(0, up)), toInt32(max(0, min(down, replicas))), nil
@@ -220,9 +220,8 @@ func scale(in input) map[string]int32 {
 	}
 	out[in.current.Name] = in.current.Spec.Replicas
 	desired := in.deployment.Spec.Replicas
-	rolls := !in.deployment.Spec.Paused && in.deployment.Labels[machinev1alpha1.FreezeLabel] != machinev1alpha1.LabelValueTrue
 	switch {
-	case !rolls:
+	case !rolls(in.deployment):
 		// Scaling continues, without the new template: the newest set with machines is scaled.
 		active := in.current
 		if active.Spec.Replicas == 0 {
@@ -384,9 +383,6 @@ func text(err error) string {
 	return err.Error()
 }
 
-// inPlaceUnsupported is the message for a template that would need an update in place.
-const inPlaceUnsupported = "The template has changed, and machines cannot be updated in place yet."
-
 // progress returns the condition Progressing.
 func progress(in input, after *machinev1alpha1.MachineDeploymentStatus, moved bool, now time.Time) (status machinev1alpha1.ConditionStatus, reason, message string, recheck time.Duration) {
 	d := in.deployment
@@ -394,14 +390,19 @@ func progress(in input, after *machinev1alpha1.MachineDeploymentStatus, moved bo
 	switch {
 	case d.Spec.Paused:
 		return machinev1alpha1.ConditionUnknown, "DeploymentPaused", "The deployment is paused.", 0
-	case in.current == nil && d.Spec.Strategy.Type == machinev1alpha1.InPlaceUpdateMachineDeploymentStrategyType:
-		return machinev1alpha1.ConditionFalse, "InPlaceUpdateNotSupported", inPlaceUnsupported, 0
 	case in.current == nil:
 		return machinev1alpha1.ConditionFalse, "MachineSetCreateError", "There is no machine set for the current template.", 0
 	case after.UpdatedReplicas == d.Spec.Replicas && after.Replicas == d.Spec.Replicas && after.AvailableReplicas == d.Spec.Replicas && in.oldMachines == 0:
 		return machinev1alpha1.ConditionTrue, "NewMachineSetAvailable", fmt.Sprintf("All machines are those of MachineSet %s.", in.current.Name), 0
 	}
+	if failed := failedUpdates(after.FailedMachines); failed != "" {
+		return machinev1alpha1.ConditionFalse, "InPlaceUpdateFailed", failed, 0
+	}
 	message = fmt.Sprintf("%d of %d machines have the current template, %d are available.", after.UpdatedReplicas, d.Spec.Replicas, after.AvailableReplicas)
+	if manual(d) {
+		message += fmt.Sprintf(" The others are updated when their nodes have the label %s=true.", machinev1alpha1.NodeSelectedForUpdate)
+		return machinev1alpha1.ConditionTrue, "MachineSetUpdated", message, 0
+	}
 	if d.Spec.ProgressDeadlineSeconds == nil {
 		return machinev1alpha1.ConditionTrue, "MachineSetUpdated", message, 0
 	}

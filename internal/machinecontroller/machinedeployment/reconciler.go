@@ -31,6 +31,7 @@ type reconciler struct {
 	controlCache client.Client
 	controlAPI   client.Reader // so that the scale of a set that was changed a moment ago counts
 	targetCache  client.Client
+	targetAPI    client.Reader
 	events       events.EventRecorder
 	clock        clock.PassiveClock
 }
@@ -86,7 +87,7 @@ func (r *reconciler) reconcile(ctx context.Context, d *machinev1alpha1.MachineDe
 		return 0, err
 	}
 	in.oldMachines = countOf(in.old, machines.Items)
-	failure := r.act(ctx, &in)
+	failure := r.act(ctx, &in, machines.Items)
 	if failure != nil && kube.Routine(failure) {
 		return 0, failure
 	}
@@ -223,25 +224,36 @@ func (r *reconciler) rollBack(ctx context.Context, d *machinev1alpha1.MachineDep
 }
 
 // act creates the current set, applies changes that do not need new machines to all sets, scales them, and deletes those that are too old.
-func (r *reconciler) act(ctx context.Context, in *input) error {
+func (r *reconciler) act(ctx context.Context, in *input, machines []machinev1alpha1.Machine) error {
 	d := in.deployment
 	if in.current == nil {
-		// Updates in place are not supported, so there is no set for the new template.
-		inPlace := d.Spec.Strategy.Type == machinev1alpha1.InPlaceUpdateMachineDeploymentStrategyType
-		if (inPlace || d.Spec.Paused) && len(in.old) > 0 {
+		if d.Spec.Paused && len(in.old) > 0 {
 			return r.scalePaused(ctx, in)
 		}
 		if err := r.create(ctx, in); err != nil {
 			return err
 		}
 	}
+	updates := inPlace(d) && rolls(d)
 	replicas := scale(*in)
+	if updates {
+		if err := r.moveUpdated(ctx, in, machines); err != nil {
+			return err
+		}
+		replicas = scaleInPlace(*in, owned(machines))
+	}
 	number := strconv.FormatInt(nextRevision(in.current, in.old), 10)
 	for i, set := range append([]*machinev1alpha1.MachineSet{in.current}, in.old...) {
 		desired := withTemplate(d, set, i == 0)
 		desired.Spec.Replicas = replicas[set.Name]
 		if i == 0 {
 			metav1.SetMetaDataAnnotation(&desired.ObjectMeta, revisionAnnotation, number)
+		}
+		// Machines that an old set loses are replaced by ones of the current set.
+		if i > 0 && updates {
+			metav1.SetMetaDataLabel(&desired.ObjectMeta, machinev1alpha1.MachineSetScaleUpDisabled, "true")
+		} else {
+			delete(desired.Labels, machinev1alpha1.MachineSetScaleUpDisabled)
 		}
 		if err := r.patchSet(ctx, d, set, desired); err != nil {
 			return err
@@ -251,6 +263,9 @@ func (r *reconciler) act(ctx context.Context, in *input) error {
 		if err := r.deleteSet(ctx, set); err != nil {
 			return err
 		}
+	}
+	if updates {
+		return r.settle(ctx, *in, machines)
 	}
 	return nil
 }
@@ -317,6 +332,9 @@ func (r *reconciler) markNodes(ctx context.Context, in input, machines []machine
 	if in.current == nil {
 		return nil
 	}
+	if inPlace(in.deployment) {
+		return r.markForUpdate(ctx, in, machines)
+	}
 	var errs []error
 	for i := range machines {
 		owner, name := metav1.GetControllerOf(&machines[i]), machines[i].Labels[machinev1alpha1.NodeLabelKey]
@@ -337,22 +355,20 @@ func (r *reconciler) markNode(ctx context.Context, name string, marked bool) err
 	if err := r.targetCache.Get(ctx, client.ObjectKey{Name: name}, before); err != nil {
 		return client.IgnoreNotFound(err)
 	}
+	return r.patchNode(ctx, before, withTaint(before, marked))
+}
+
+// withTaint returns a Node with or without the taint of Nodes that will be replaced or updated.
+func withTaint(before *corev1.Node, tainted bool) *corev1.Node {
+	node := before.DeepCopy()
 	taint := corev1.Taint{Key: machinev1alpha1.PreferNoScheduleKey, Value: "True", Effect: corev1.TaintEffectPreferNoSchedule}
 	isMark := func(t corev1.Taint) bool { return t.MatchTaint(&taint) }
-	if slices.ContainsFunc(before.Spec.Taints, isMark) == marked {
-		return nil
-	}
-	node := before.DeepCopy()
-	if marked {
-		node.Spec.Taints = append(node.Spec.Taints, taint)
-	} else {
+	if !tainted {
 		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isMark)
+	} else if !slices.ContainsFunc(node.Spec.Taints, isMark) {
+		node.Spec.Taints = append(node.Spec.Taints, taint)
 	}
-	err := r.targetCache.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("update the taints of Node %s: %w", name, err)
-	}
-	return nil
+	return node
 }
 
 // report writes the status, if it differs.

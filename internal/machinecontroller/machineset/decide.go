@@ -53,9 +53,12 @@ type plan struct {
 func decide(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine, burst int) plan {
 	var p plan
 	var active []*machinev1alpha1.Machine
+	moving := 0
 	for _, machine := range machines {
 		switch {
 		case machine.DeletionTimestamp != nil:
+		case IsMoving(machine):
+			moving++
 		case machine.Status.CurrentStatus.Phase == machinev1alpha1.MachineFailed:
 			p.delete = append(p.delete, machine)
 		default:
@@ -65,9 +68,10 @@ func decide(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine
 	if set.DeletionTimestamp != nil {
 		return plan{}
 	}
+	// Replicas may count machines that are moving, or may not yet.
 	switch missing := int(set.Spec.Replicas) - len(active); {
-	case missing > 0 && set.Labels[machinev1alpha1.MachineSetScaleUpDisabled] != "true":
-		p.create = missing
+	case missing > moving && set.Labels[machinev1alpha1.MachineSetScaleUpDisabled] != "true":
+		p.create = missing - moving
 	case missing < 0:
 		slices.SortFunc(active, goesFirst)
 		p.delete = append(p.delete, active[:-missing]...)
@@ -75,6 +79,11 @@ func decide(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine
 	p.create = min(p.create, burst)
 	p.delete = p.delete[:min(len(p.delete), burst)]
 	return p
+}
+
+// IsMoving reports whether a machine was updated in place and has just moved to its set, whose replicas may not count it yet.
+func IsMoving(machine *machinev1alpha1.Machine) bool {
+	return machine.Labels[machinev1alpha1.NodeUpdateResult] == machinev1alpha1.NodeUpdateSuccessful
 }
 
 // goesFirst compares machines by the order of their deletion: first by priority, then by usefulness, then the newest.
@@ -171,7 +180,7 @@ func remaining(set *machinev1alpha1.MachineSet, selector labels.Selector, machin
 		machine := &machines[i]
 		owner := metav1.GetControllerOf(machine)
 		belongs := owner != nil && owner.UID == set.UID || owner == nil && selector.Matches(labels.Set(machine.Labels))
-		if belongs && machine.DeletionTimestamp == nil && !slices.Contains(p.delete, machine) {
+		if belongs && machine.DeletionTimestamp == nil && !IsMoving(machine) && !slices.Contains(p.delete, machine) {
 			count++
 		}
 	}

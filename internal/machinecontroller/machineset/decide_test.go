@@ -48,7 +48,11 @@ func TestDecide(t *testing.T) {
 		pending = machinev1alpha1.MachinePending
 		unknown = machinev1alpha1.MachineUnknown
 		failed  = machinev1alpha1.MachineFailed
+		updated = machinev1alpha1.MachineInPlaceUpdateSuccessful
 	)
+	moving := func(m *machinev1alpha1.Machine) {
+		m.Labels = map[string]string{machinev1alpha1.NodeUpdateResult: machinev1alpha1.NodeUpdateSuccessful}
+	}
 	disabled := setOf(3)
 	disabled.Labels = map[string]string{machinev1alpha1.MachineSetScaleUpDisabled: "true"}
 	gone := setOf(3)
@@ -59,18 +63,22 @@ func TestDecide(t *testing.T) {
 		create   int
 		delete   []string
 	}{
-		"all are missing":                {set: setOf(3), create: 3},
-		"no more than a burst":           {set: setOf(30), create: 5},
-		"enough":                         {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", pending)}},
-		"a failed one is replaced":       {set: setOf(2), machines: []*machinev1alpha1.Machine{machine("a", failed), machine("b", running)}, create: 1, delete: []string{"a"}},
-		"a deleted one does not count":   {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, deleting)}, create: 1},
-		"scaling up is disabled":         {set: disabled},
-		"the set is being deleted":       {set: gone},
-		"the unhealthy go first":         {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running), machine("b", unknown), machine("c", pending)}, delete: []string{"b", "c"}},
-		"the newest go first":            {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, created(time.Hour)), machine("b", running, created(time.Minute))}, delete: []string{"b"}},
-		"a low priority goes first":      {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, marked("1")), machine("b", unknown)}, delete: []string{"a"}},
-		"a high priority goes last":      {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", unknown, marked("5")), machine("b", running)}, delete: []string{"b"}},
-		"an invalid priority is ignored": {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, marked("x")), machine("b", unknown)}, delete: []string{"b"}},
+		"all are missing":                       {set: setOf(3), create: 3},
+		"no more than a burst":                  {set: setOf(30), create: 5},
+		"enough":                                {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", pending)}},
+		"a failed one is replaced":              {set: setOf(2), machines: []*machinev1alpha1.Machine{machine("a", failed), machine("b", running)}, create: 1, delete: []string{"a"}},
+		"a deleted one does not count":          {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, deleting)}, create: 1},
+		"scaling up is disabled":                {set: disabled},
+		"the set is being deleted":              {set: gone},
+		"the unhealthy go first":                {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running), machine("b", unknown), machine("c", pending)}, delete: []string{"b", "c"}},
+		"the newest go first":                   {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, created(time.Hour)), machine("b", running, created(time.Minute))}, delete: []string{"b"}},
+		"a low priority goes first":             {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, marked("1")), machine("b", unknown)}, delete: []string{"a"}},
+		"a high priority goes last":             {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", unknown, marked("5")), machine("b", running)}, delete: []string{"b"}},
+		"one that is moving does not count yet": {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running), machine("b", updated, moving)}},
+		"one that is moving counts":             {set: setOf(2), machines: []*machinev1alpha1.Machine{machine("a", running), machine("b", updated, moving)}},
+		"one that is moving is not enough":      {set: setOf(3), machines: []*machinev1alpha1.Machine{machine("a", running), machine("b", updated, moving)}, create: 1},
+		"one that is moving stays":              {set: setOf(0), machines: []*machinev1alpha1.Machine{machine("a", running), machine("b", updated, moving)}, delete: []string{"a"}},
+		"an invalid priority is ignored":        {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, marked("x")), machine("b", unknown)}, delete: []string{"b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decide(tc.set, tc.machines, 5)

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/events"
@@ -65,6 +66,11 @@ func (r *reconciler) reconcile(ctx context.Context, set *machinev1alpha1.Machine
 	} else if err := kube.PatchMetadata(ctx, r.controlCache, set, func(o *metav1.PartialObjectMetadata) { Unfreeze(&o.ObjectMeta) }); err != nil {
 		return err
 	}
+	if todo.create+len(todo.delete) > 0 {
+		if err := r.unchanged(ctx, set); err != nil {
+			return err
+		}
+	}
 	failure := errors.Join(r.act(ctx, set, todo), r.syncMachines(ctx, set, claimed.owned))
 	if failure != nil && kube.Routine(failure) {
 		return failure
@@ -77,6 +83,20 @@ func (r *reconciler) reconcile(ctx context.Context, set *machinev1alpha1.Machine
 		})
 	}
 	return errors.Join(failure, err)
+}
+
+// unchanged returns a conflict if the replicas of a set, or whether it may grow, have changed since it was read: machines that were read later may have
+// moved to it from another set, or from it.
+func (r *reconciler) unchanged(ctx context.Context, set *machinev1alpha1.MachineSet) error {
+	current := &machinev1alpha1.MachineSet{}
+	if err := r.controlAPI.Get(ctx, client.ObjectKeyFromObject(set), current); err != nil {
+		return err
+	}
+	const label = machinev1alpha1.MachineSetScaleUpDisabled
+	if current.Generation == set.Generation && current.Labels[label] == set.Labels[label] {
+		return nil
+	}
+	return apierrors.NewConflict(machinev1alpha1.SchemeGroupVersion.WithResource("machinesets").GroupResource(), set.Name, errors.New("its replicas have changed"))
 }
 
 // delete deletes the machines of a set that is being deleted, and removes its finalizer when they are deleted.

@@ -109,18 +109,23 @@ func Keep(ctx context.Context, v Values, renewed func()) error {
 			return nil
 		case <-timer.C():
 		}
-		config, err := clientcmd.BuildConfigFromFlags("", v.Root.Path(v.Kubeconfig))
-		if err == nil {
-			log.Info("Renewing the certificate", "expires", certificate.NotAfter)
-			err = v.obtain(ctx, config)
-		}
-		if err == nil {
+		log.Info("Renewing the certificate", "expires", certificate.NotAfter)
+		if err = Renew(ctx, v); err == nil {
 			renewed()
 			return nil
 		}
 		log.Error(err, "Could not renew the certificate")
 		due = v.Clock.Now().Add(retryAfter)
 	}
+}
+
+// Renew requests another certificate with the present one, and writes the kubeconfig. The process has to restart to use it.
+func Renew(ctx context.Context, v Values) error {
+	config, err := clientcmd.BuildConfigFromFlags("", v.Root.Path(v.Kubeconfig))
+	if err != nil {
+		return err
+	}
+	return v.obtain(ctx, config)
 }
 
 // renewalTime is between 70% and 90% of the lifetime of a certificate, at random (between 0 and 1), so that nodes that were created together
@@ -248,13 +253,13 @@ func (v Values) kubeconfig(user string, certificate, key []byte) ([]byte, error)
 	})
 }
 
-// KubeletBootstrapKubeconfig renders the kubeconfig with which a kubelet requests its first certificate. The kubeconfig that the kubelet
+// KubeletBootstrapKubeconfig renders the kubeconfig with which a kubelet requests its first certificate, by a token, or by the certificate that it has. The kubeconfig that the kubelet
 // writes then refers to the same file with the CA bundle of the API server, which may change.
-func KubeletBootstrapKubeconfig(server, caFile, token string) ([]byte, error) {
+func KubeletBootstrapKubeconfig(server, caFile string, as *clientcmdapi.AuthInfo) ([]byte, error) {
 	const name = "kubelet-bootstrap"
 	return clientcmd.Write(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: server, CertificateAuthority: caFile}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {Token: token}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: as},
 		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
 		CurrentContext: name,
 	})

@@ -8,6 +8,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
@@ -69,7 +70,7 @@ func TestKubeletBootstrapKubeconfig(t *testing.T) {
 	if err := root.Write("/ca.crt", []byte("CA"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	data, err := KubeletBootstrapKubeconfig("https://api.example.com", root.Path("/ca.crt"), "abcdef.0123456789abcdef")
+	data, err := KubeletBootstrapKubeconfig("https://api.example.com", root.Path("/ca.crt"), &clientcmdapi.AuthInfo{Token: "abcdef.0123456789abcdef"})
 	if err != nil {
 		t.Fatal(err)
 	}

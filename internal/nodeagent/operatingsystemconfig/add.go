@@ -72,6 +72,16 @@ type Values struct {
 	PrepareKubelet, TidyKubelet func() error
 	// Extract writes files of an image to the machine. It calls replace before it replaces the first file, and stops if that fails.
 	Extract func(ctx context.Context, root rootfs.Dir, image string, files []imagefile.File, replace func() error) error
+	// RenewCertificate requests a new client certificate for the agent, RebootstrapKubelet makes the kubelet do so when it starts, and SyncTokens writes
+	// tokens to files. They are called in updates in place, when credentials were rotated.
+	RenewCertificate   func(ctx context.Context) error
+	RebootstrapKubelet func() error
+	SyncTokens         func(ctx context.Context) error
+	// KubeletHealthy returns why the kubelet is not healthy, and DeletePods deletes all pods of a Node, at the end of updates in place.
+	KubeletHealthy func(ctx context.Context, node *corev1.Node) error
+	DeletePods     func(ctx context.Context, node string) error
+	// Run runs a command on the machine, and returns its output.
+	Run func(ctx context.Context, command string, args ...string) (string, error)
 	// Probe returns an error if a mirror of a registry is not ready.
 	Probe func(ctx context.Context, root rootfs.Dir, registry string, mirror extensionsv1alpha1.RegistryHost) error
 }
@@ -104,7 +114,9 @@ func Add(mgr manager.Manager, v Values) error {
 					return true
 				}
 			}
-			return false
+			before, isNode := e.ObjectOld.(*corev1.Node)
+			after, same := e.ObjectNew.(*corev1.Node)
+			return isNode && same && updateReason(before) != updateReason(after) // it may have become ready for its update
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	corev1 "k8s.io/api/core/v1"
+
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 )
@@ -16,12 +18,22 @@ type applied struct {
 	unready []string
 }
 
+// applying is what a pass is about.
+type applying struct {
+	osc    *extensionsv1alpha1.OperatingSystemConfig
+	before *extensionsv1alpha1.OperatingSystemConfig // nil on a new machine
+	// raw is the configuration as it is in the Secret, which is what is kept on the machine.
+	raw []byte
+	// changes are those for which the Node was drained, and node is the Node, nil on a new machine.
+	changes changes
+	node    *corev1.Node
+}
+
 // pass applies a configuration to the machine once.
 type pass struct {
 	*reconciler
-	osc    *extensionsv1alpha1.OperatingSystemConfig
-	before *extensionsv1alpha1.OperatingSystemConfig   // nil on a new machine
-	tried  []*extensionsv1alpha1.OperatingSystemConfig // what passes before this one did not finish, the newest first
+	applying
+	tried []*extensionsv1alpha1.OperatingSystemConfig // what passes before this one did not finish, the newest first
 
 	units, unitsBefore, unitsTried []extensionsv1alpha1.Unit
 	files, filesBefore, filesTried []extensionsv1alpha1.File
@@ -34,13 +46,11 @@ type pass struct {
 
 // apply makes the machine match the configuration. It starts from the current state of the machine, so that a pass that failed half way
 // is repeated by the next one. Only which units are still to be restarted cannot be observed, so that is saved in a file.
-//
-// raw is the configuration as it is in the Secret, which is what is kept on the machine.
-func (r *reconciler) apply(ctx context.Context, osc, before *extensionsv1alpha1.OperatingSystemConfig, raw []byte) (applied, error) {
-	p := &pass{reconciler: r, osc: osc, before: before, restart: map[string]bool{}}
-	p.units, p.files = merge(osc, r.Hostname)
-	if before != nil {
-		p.unitsBefore, p.filesBefore = merge(before, r.Hostname)
+func (r *reconciler) apply(ctx context.Context, a applying) (applied, error) {
+	p := &pass{reconciler: r, applying: a, restart: map[string]bool{}}
+	p.units, p.files = merge(a.osc, r.Hostname)
+	if a.before != nil {
+		p.unitsBefore, p.filesBefore = merge(a.before, r.Hostname)
 	}
 	if err := errors.Join(p.readTried(), p.readPending()); err != nil {
 		return applied{}, err
@@ -49,7 +59,7 @@ func (r *reconciler) apply(ctx context.Context, osc, before *extensionsv1alpha1.
 	if err := p.markUnits(); err != nil {
 		return applied{}, err
 	}
-	if err := p.try(raw); err != nil {
+	if err := p.try(a.raw); err != nil {
 		return applied{}, err
 	}
 	// Each does as much as it can, whatever became of the others.
@@ -67,13 +77,16 @@ func (r *reconciler) apply(ctx context.Context, osc, before *extensionsv1alpha1.
 	if err := r.PrepareKubelet(); err != nil {
 		return applied{}, err
 	}
+	if err := p.updateInPlace(ctx); err != nil {
+		return applied{}, err
+	}
 	if err := p.startUnits(ctx); err != nil {
 		return applied{}, err
 	}
 	if err := r.Root.Remove(pendingFile); err != nil {
 		return applied{}, err
 	}
-	if _, err := r.Root.Update(nodeagentconfigv1alpha1.LastAppliedOperatingSystemConfigFilePath, raw, 0o600); err != nil {
+	if _, err := r.Root.Update(nodeagentconfigv1alpha1.LastAppliedOperatingSystemConfigFilePath, a.raw, 0o600); err != nil {
 		return applied{}, err
 	}
 	return applied{self: r.outdated, unready: p.unready}, r.Root.Remove(tryingFile)

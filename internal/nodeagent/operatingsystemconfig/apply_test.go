@@ -64,7 +64,7 @@ func (m *machine) apply(osc *extensionsv1alpha1.OperatingSystemConfig) (applied,
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	return m.reconciler.apply(m.t.Context(), osc.DeepCopy(), before, raw)
+	return m.reconciler.apply(m.t.Context(), applying{osc: osc.DeepCopy(), before: before, raw: raw})
 }
 
 func (m *machine) mustApply(osc *extensionsv1alpha1.OperatingSystemConfig) applied {

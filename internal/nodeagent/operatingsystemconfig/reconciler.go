@@ -43,6 +43,8 @@ type reconciler struct {
 		checksum string
 		at       time.Time
 	}
+	// update is the state of an update in place.
+	update update
 	// outdated is whether this process's own binary, unit or configuration changed since it started.
 	outdated bool
 }
@@ -79,8 +81,16 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	raw := secret.Data[nodeagentconfigv1alpha1.DataKeyOperatingSystemConfig]
-	// A configuration that was begun is not delayed again: the machine may be in a state between two.
-	if node != nil && checksumBefore != checksum && !slices.Contains(begun, document(raw)) {
+	pending, err := changesOf(before, osc, r.Hostname)
+	if err != nil {
+		return reconcile.Result{}, reconcile.TerminalError(err)
+	}
+	if pending.any() && node != nil && !mayUpdate(node) {
+		log.Info("Waiting until the node is ready for its update", "changes", fmt.Sprintf("%+v", pending))
+		return reconcile.Result{}, nil // the change of its condition requeues it
+	}
+	// A configuration that was begun is not delayed again: the machine may be in a state between two. Nor is one for which the node was drained.
+	if node != nil && !pending.any() && checksumBefore != checksum && !slices.Contains(begun, document(raw)) {
 		if r.seen.checksum != checksum {
 			r.seen.checksum, r.seen.at = checksum, r.Clock.Now()
 		}
@@ -89,8 +99,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{RequeueAfter: wait}, nil
 		}
 	}
-	done, err := r.apply(ctx, osc, before, raw)
+	done, err := r.apply(ctx, applying{osc: osc, before: before, raw: raw, changes: pending, node: node})
 	if err != nil {
+		if node != nil && pending.any() {
+			err = r.updateFailed(ctx, node, err)
+		}
 		if node != nil {
 			r.Recorder.Eventf(node, nil, corev1.EventTypeWarning, "OSCNotApplied", "Apply", "%s", short(err))
 		}
@@ -102,6 +115,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if err := r.report(ctx, node, checksum); err != nil {
 		return kube.Result(err)
+	}
+	if wait, err := r.finishUpdate(ctx, node); wait > 0 || err != nil {
+		return reconcile.Result{RequeueAfter: wait}, err
 	}
 	if len(done.unready) > 0 {
 		return reconcile.Result{RequeueAfter: probeAgain}, nil

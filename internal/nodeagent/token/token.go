@@ -70,28 +70,50 @@ func Add(mgr manager.Manager, v Values) error {
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
-	secret := &corev1.Secret{}
-	if err := r.API.Get(ctx, types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: request.Name}, secret); err != nil {
-		if client.IgnoreNotFound(err) == nil {
-			return reconcile.Result{RequeueAfter: retryAfter}, nil
+	found, err := r.write(ctx, request.Name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if !found {
+		return reconcile.Result{RequeueAfter: retryAfter}, nil
+	}
+	return reconcile.Result{RequeueAfter: r.SyncPeriod}, nil
+}
+
+// Sync writes all tokens at once, as after a rotation of the key that signs them. Secrets without a token are skipped.
+func Sync(ctx context.Context, v Values) error {
+	for _, config := range v.Configs {
+		if _, err := v.write(ctx, config.SecretName); err != nil {
+			return err
 		}
-		return reconcile.Result{}, fmt.Errorf("read Secret %q: %w", request.Name, err)
+	}
+	return nil
+}
+
+// write writes the token of a Secret to its files. It returns false if there is none.
+func (v Values) write(ctx context.Context, name string) (bool, error) {
+	secret := &corev1.Secret{}
+	if err := v.API.Get(ctx, types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: name}, secret); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return false, nil
+		}
+		return false, fmt.Errorf("read Secret %q: %w", name, err)
 	}
 	token := secret.Data["token"]
 	if len(token) == 0 {
-		return reconcile.Result{RequeueAfter: retryAfter}, nil
+		return false, nil
 	}
-	for _, config := range r.Configs {
-		if config.SecretName != request.Name {
+	for _, config := range v.Configs {
+		if config.SecretName != name {
 			continue
 		}
-		wrote, err := r.Root.Update(config.Path, token, 0o600)
+		wrote, err := v.Root.Update(config.Path, token, 0o600)
 		if err != nil {
-			return reconcile.Result{}, err
+			return false, err
 		}
 		if wrote {
 			logf.FromContext(ctx).Info("Wrote token", "path", config.Path)
 		}
 	}
-	return reconcile.Result{RequeueAfter: r.SyncPeriod}, nil
+	return true, nil
 }

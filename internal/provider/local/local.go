@@ -135,7 +135,7 @@ func addWorkers(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLocal
 	actuator := newWorkers(worker.Values{Client: p.GetClient(), Reader: p.GetAPIReader(), Clock: clock.RealClock{}}, c.Machines.Registries)
 	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.Worker](actuator))
 	o.Watch = worker.Watch
-	return extension.Add(p, o)
+	return errors.Join(extension.Add(p, o), extension.AddInPlaceStatus(p, Name, o.Types))
 }
 
 func options[T extensionsv1alpha1.Object](classes []extensionsv1alpha1.ExtensionClass, actuator extension.Actuator[T]) extension.Options[T] {

@@ -46,7 +46,7 @@ func (a *operatingSystemConfigs) Reconcile(ctx context.Context, osc *extensionsv
 		if err != nil {
 			return errorcode.With(err, corev1beta1.ErrorConfigurationProblem)
 		}
-		osc.Status.ExtensionFiles = files
+		osc.Status.ExtensionFiles, osc.Status.InPlaceUpdates = files, systemUpdate(osc.Spec.InPlaceUpdates)
 		return nil
 	}
 	contents, err := a.contents(ctx, osc)
@@ -62,6 +62,18 @@ func (a *operatingSystemConfigs) Reconcile(ctx context.Context, osc *extensionsv
 	}
 	osc.Status.CloudConfig = &extensionsv1alpha1.CloudConfig{SecretRef: corev1.SecretReference{Namespace: secret.Namespace, Name: secret.Name}}
 	return nil
+}
+
+// systemUpdate is how the operating system of a machine is updated in place. Machines share the kernel and their image with the seed, so only the version
+// changes that the machine reports.
+func systemUpdate(desired *extensionsv1alpha1.InPlaceUpdates) *extensionsv1alpha1.InPlaceUpdatesStatus {
+	if desired == nil {
+		return nil
+	}
+	name := fmt.Sprintf(`PRETTY_NAME="Machine Image Version %s (local)"`, desired.OperatingSystemVersion)
+	return &extensionsv1alpha1.InPlaceUpdatesStatus{OSUpdate: &extensionsv1alpha1.OSUpdate{
+		Command: "sed", Args: []string{"-i", "-E", `s/^PRETTY_NAME=.*/` + name + `/`, "/etc/os-release"},
+	}}
 }
 
 // Delete removes the user data.

@@ -133,10 +133,6 @@ func (d *delegate) Class(
 	_ context.Context, w *extensionsv1alpha1.Worker, cluster *extension.Cluster, pool *extensionsv1alpha1.WorkerPool, _ string,
 ) (*worker.Class, error) {
 	at := field.NewPath("spec", "pools").Index(slices.IndexFunc(w.Spec.Pools, func(p extensionsv1alpha1.WorkerPool) bool { return p.Name == pool.Name }))
-	if strategy := pool.UpdateStrategy; strategy != nil && *strategy != corev1beta1.AutoRollingUpdate {
-		err := field.NotSupported(at.Child("updateStrategy"), *strategy, []corev1beta1.MachineUpdateStrategy{corev1beta1.AutoRollingUpdate})
-		return nil, errorcode.With(err, corev1beta1.ErrorConfigurationProblem)
-	}
 	if err := noConfig(pool.ProviderConfig); err != nil {
 		return nil, err
 	}

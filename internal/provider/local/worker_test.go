@@ -123,9 +123,8 @@ func TestWorkerRefuses(t *testing.T) {
 		change func(*extensionsv1alpha1.WorkerPool)
 		want   string
 	}{
-		"an update in place": {func(p *extensionsv1alpha1.WorkerPool) { p.UpdateStrategy = new(corev1beta1.AutoInPlaceUpdate) }, "spec.pools[0].updateStrategy"},
-		"no image":           {func(p *extensionsv1alpha1.WorkerPool) { p.MachineImage = nil }, "spec.pools[0].machineImage"},
-		"an unknown image":   {func(p *extensionsv1alpha1.WorkerPool) { p.MachineImage.Version = "3.0.0" }, "spec.pools[0].machineImage"},
+		"no image":         {func(p *extensionsv1alpha1.WorkerPool) { p.MachineImage = nil }, "spec.pools[0].machineImage"},
+		"an unknown image": {func(p *extensionsv1alpha1.WorkerPool) { p.MachineImage.Version = "3.0.0" }, "spec.pools[0].machineImage"},
 		"a configuration": {func(p *extensionsv1alpha1.WorkerPool) {
 			p.ProviderConfig = &runtime.RawExtension{Raw: []byte(`{"a":1}`)}
 		}, "spec.providerConfig"},

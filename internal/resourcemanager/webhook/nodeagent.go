@@ -35,6 +35,8 @@ type nodeAgents struct {
 	source           client.Reader
 	machineNamespace string
 	target           client.Reader
+	// targetAPI reads pods, which are in no cache.
+	targetAPI client.Reader
 }
 
 // ServeHTTP handles a SubjectAccessReview.
@@ -98,6 +100,8 @@ func (n *nodeAgents) refuse(ctx context.Context, spec *authorizationv1.SubjectAc
 			return "", nil
 		}
 		return "not the agent's own node", err
+	case "/pods":
+		return n.refusePod(ctx, name, a)
 	case "/secrets":
 		if !verbs("get", "list", "watch") || a.Namespace != metav1.NamespaceSystem || a.Name == "" {
 			break
@@ -112,6 +116,29 @@ func (n *nodeAgents) refuse(ctx context.Context, spec *authorizationv1.SubjectAc
 		return "not a Secret of the agent's worker pool", err
 	}
 	return "node agents have no permission for this resource", nil
+}
+
+// refusePod allows agents to list and delete the pods of their own node, which they do at the end of an update in place.
+func (n *nodeAgents) refusePod(ctx context.Context, agent string, a *authorizationv1.ResourceAttributes) (string, error) {
+	node, _, err := n.nodeOf(ctx, agent)
+	if err != nil || node == "" {
+		return "the agent has no node", err
+	}
+	switch {
+	case a.Verb == "list" && a.FieldSelector != nil && slices.ContainsFunc(a.FieldSelector.Requirements, func(r metav1.FieldSelectorRequirement) bool {
+		return r.Key == "spec.nodeName" && r.Operator == metav1.FieldSelectorOpIn && slices.Equal(r.Values, []string{node})
+	}):
+		return "", nil
+	case a.Verb == "delete" && a.Name != "":
+		pod := &corev1.Pod{}
+		if err := n.targetAPI.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.Name}, pod); err != nil {
+			return "the pod cannot be read", client.IgnoreNotFound(err)
+		}
+		if pod.Spec.NodeName == node {
+			return "", nil
+		}
+	}
+	return "not a pod of the agent's own node", nil
 }
 
 func (n *nodeAgents) refuseCertificate(ctx context.Context, user string, a *authorizationv1.ResourceAttributes) (string, error) {
@@ -144,7 +171,9 @@ func (n *nodeAgents) nodeOf(ctx context.Context, agent string) (name string, sec
 		name = machine.Labels[machinev1alpha1.NodeLabelKey]
 		labels := machine.Spec.NodeTemplate.ObjectMeta.Labels
 		secrets = append(secrets, labels[constants.WorkerPoolGardenerNodeAgentSecretName])
-		believed = func(secret string) bool { return ofPool(secret, labels[constants.WorkerPool]) }
+		believed = func(secret string) bool {
+			return operatingsystemconfig.IsSecretOf(labels[constants.WorkerPool], secret)
+		}
 	}
 	if name == "" {
 		return "", secrets, nil
@@ -158,11 +187,4 @@ func (n *nodeAgents) nodeOf(ctx context.Context, agent string) (name string, sec
 		secrets = append(secrets, secret)
 	}
 	return name, secrets, nil
-}
-
-// ofPool says whether a Secret has the name of a configuration of a worker pool, with any hash. A hash has no dash, but names of other
-// pools may begin with the name of this one and a dash.
-func ofPool(secret, pool string) bool {
-	hash, ok := strings.CutPrefix(secret, operatingsystemconfig.SecretName(pool, ""))
-	return ok && pool != "" && hash != "" && !strings.Contains(hash, "-")
 }

@@ -30,7 +30,7 @@ func TestNodeAgents(t *testing.T) {
 	const poolLabel, label = "worker.gardener.cloud/pool", "worker.gardener.cloud/gardener-node-agent-secret-name"
 	machine := func(name string, labels map[string]string) *machinev1alpha1.Machine {
 		m := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name, Labels: labels}}
-		m.Spec.NodeTemplate.ObjectMeta.Labels = map[string]string{poolLabel: "a", label: "gardener-node-agent-a-new"}
+		m.Spec.NodeTemplate.ObjectMeta.Labels = map[string]string{poolLabel: "a", label: "gardener-node-agent-a-0123456789abcde1"}
 		return m
 	}
 	node := func(name, secret string) *corev1.Node {
@@ -41,14 +41,16 @@ func TestNodeAgents(t *testing.T) {
 	own, other := certificatesv1.CertificateSigningRequest{}, certificatesv1.CertificateSigningRequest{}
 	own.Name, own.Spec.Username, other.Name, other.Spec.Username = "own", "gardener.cloud:node-agent:machine:m1", "other", "other-user"
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
-		machine("m1", map[string]string{"node": "n1"}), machine("new", nil), &own, &other, node("n1", "gardener-node-agent-a-old"),
+		machine("m1", map[string]string{"node": "n1"}), machine("new", nil), &own, &other, node("n1", "gardener-node-agent-a-0123456789abcde0"),
 		// What these agents wrote on their Nodes.
 		machine("m2", map[string]string{"node": "n2"}), node("n2", "other"),
-		machine("m3", map[string]string{"node": "n3"}), node("n3", "gardener-node-agent-a-b-new"), // of the pool a-b
+		machine("m3", map[string]string{"node": "n3"}), node("n3", "gardener-node-agent-a-b"), // of the pool a-b
 		machine("m4", map[string]string{"node": "n4"}), node("n4", "gardener-node-agent-a-"),
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "mine"}, Spec: corev1.PodSpec{NodeName: "n1"}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}, Spec: corev1.PodSpec{NodeName: "n2"}},
 		poolless, node("n5", "gardener-node-agent--x"),
 	).Build()
-	handler := &nodeAgents{source: c, machineNamespace: "shoot", target: c}
+	handler := &nodeAgents{source: c, machineNamespace: "shoot", target: c, targetAPI: c}
 	for request, want := range map[string]bool{
 		// agent verb group/resource namespace/name
 		"m1 create certificates.k8s.io/certificatesigningrequests /":              true,
@@ -65,42 +67,57 @@ func TestNodeAgents(t *testing.T) {
 		"m1 update coordination.k8s.io/leases kube-system/gardener-node-agent-n2": false,
 		"m1 list coordination.k8s.io/leases kube-system/":                         false,
 		"m1 get coordination.k8s.io/leases default/gardener-node-agent-n1":        false,
-		"m1 list /nodes /":                                        true,
-		"m1 get /nodes /n1":                                       true,
-		"m1 patch /nodes /n1":                                     true,
-		"m1 patch /nodes /n2":                                     false,
-		"m1 patch /nodes/status /n1":                              true,
-		"m1 patch /nodes/status /n2":                              false,
-		"m1 update /nodes/status /n1":                             false,
-		"m1 create /serviceaccounts/token default/x":              false,
-		"m1 watch /nodes /":                                       false,
-		"m1 delete /nodes /n1":                                    false,
-		"new get /nodes /n1":                                      false,
-		"m1 get /secrets kube-system/gardener-valitail":           true,
-		"m1 watch /secrets kube-system/gardener-node-agent-a-old": true,
-		"m1 get /secrets kube-system/gardener-node-agent-a-new":   true,
-		"new get /secrets kube-system/gardener-node-agent-a-new":  true,
-		"m1 get /secrets kube-system/other":                       false,
-		"m1 get /secrets kube-system/gardener-node-agent-a-older": false,
-		"m1 list /secrets kube-system/":                           false,
-		"m1 get /secrets default/gardener-node-agent-a-old":       false,
-		"m2 get /secrets kube-system/other":                       false,
-		"m2 get /secrets kube-system/gardener-node-agent-a-new":   true,
-		"m3 get /secrets kube-system/gardener-node-agent-a-b-new": false,
-		"m4 get /secrets kube-system/gardener-node-agent-a-":      false,
-		"m5 get /secrets kube-system/gardener-node-agent--x":      false,
-		"m5 get /secrets kube-system/gardener-node-agent-a-new":   true,
-		"gone get /nodes /n1":                                     false,
-		"m1 get /configmaps kube-system/x":                        false,
+		"m1 list /nodes /":                              true,
+		"m1 get /nodes /n1":                             true,
+		"m1 patch /nodes /n1":                           true,
+		"m1 patch /nodes /n2":                           false,
+		"m1 patch /nodes/status /n1":                    true,
+		"m1 patch /nodes/status /n2":                    false,
+		"m1 update /nodes/status /n1":                   false,
+		"m1 create /serviceaccounts/token default/x":    false,
+		"m1 watch /nodes /":                             false,
+		"m1 delete /nodes /n1":                          false,
+		"new get /nodes /n1":                            false,
+		"m1 get /secrets kube-system/gardener-valitail": true,
+		"m1 watch /secrets kube-system/gardener-node-agent-a-0123456789abcde0": true,
+		"m1 get /secrets kube-system/gardener-node-agent-a-0123456789abcde1":   true,
+		"new get /secrets kube-system/gardener-node-agent-a-0123456789abcde1":  true,
+		"m1 get /secrets kube-system/other":                                    false,
+		"m1 get /secrets kube-system/gardener-node-agent-a-older":              false,
+		"m1 list /secrets kube-system/":                                        false,
+		"m1 get /secrets default/gardener-node-agent-a-0123456789abcde0":       false,
+		"m2 get /secrets kube-system/other":                                    false,
+		"m2 get /secrets kube-system/gardener-node-agent-a-0123456789abcde1":   true,
+		"m3 get /secrets kube-system/gardener-node-agent-a-b":                  false,
+		"m4 get /secrets kube-system/gardener-node-agent-a-":                   false,
+		"m5 get /secrets kube-system/gardener-node-agent--x":                   false,
+		"m5 get /secrets kube-system/gardener-node-agent-a-0123456789abcde1":   true,
+		"m1 delete /pods default/mine":                                         true,
+		"m1 delete /pods default/other":                                        false,
+		"m1 delete /pods default/none":                                         false,
+		"m1 delete /pods default/":                                             false,
+		"m1 create /pods default/":                                             false,
+		"m1 list /pods /":                                                      false,
+		"m1 list /pods of n1":                                                  true,
+		"m1 list /pods of n2":                                                  false,
+		"gone get /nodes /n1":                                                  false,
+		"m1 get /configmaps kube-system/x":                                     false,
 	} {
 		t.Run(request, func(t *testing.T) {
 			words := strings.Fields(request)
 			group, resource, _ := strings.Cut(words[2], "/")
 			resource, subresource, _ := strings.Cut(resource, "/")
 			namespace, name, _ := strings.Cut(words[3], "/")
+			var selector *authorizationv1.FieldSelectorAttributes
+			if words[3] == "of" {
+				namespace = ""
+				selector = &authorizationv1.FieldSelectorAttributes{Requirements: []metav1.FieldSelectorRequirement{
+					{Key: "spec.nodeName", Operator: metav1.FieldSelectorOpIn, Values: []string{words[4]}},
+				}}
+			}
 			review := authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 				User: "gardener.cloud:node-agent:machine:" + words[0], Groups: []string{"gardener.cloud:node-agents"},
-				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: words[1], Group: group, Resource: resource, Subresource: subresource, Namespace: namespace, Name: name},
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: words[1], Group: group, Resource: resource, Subresource: subresource, Namespace: namespace, Name: name, FieldSelector: selector},
 			}}
 			if got := ask(t, handler, review); got.Status.Allowed != want || got.Status.Denied {
 				t.Errorf("answer is %+v", got.Status)
@@ -134,13 +151,13 @@ func TestNodeAgentsNamedAfterTheirNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	handler := &nodeAgents{target: fake.NewClientBuilder().WithScheme(scheme).WithObjects(
-		node("n1", "gardener-node-agent-a-new"), node("n2", "other"),
+		node("n1", "gardener-node-agent-a-0123456789abcde1"), node("n2", "other"),
 	).Build()}
 	for _, tc := range []struct {
 		agent, secret string
 		want          bool
 	}{
-		{"n1", "gardener-node-agent-a-new", true}, {"n1", "gardener-node-agent-a-old", false}, {"n2", "other", false},
+		{"n1", "gardener-node-agent-a-0123456789abcde1", true}, {"n1", "gardener-node-agent-a-0123456789abcde0", false}, {"n2", "other", false},
 	} {
 		t.Run(tc.agent+" "+tc.secret, func(t *testing.T) {
 			got := ask(t, handler, authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{

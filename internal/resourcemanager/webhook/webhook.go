@@ -79,6 +79,7 @@ func Add(mgr manager.Manager, targetCluster cluster.Cluster, c *resourcemanagerc
 		// This one is for authorization, not for admission.
 		mgr.GetWebhookServer().Register(component.PathNodeAgentAuthorizer, &nodeAgents{
 			source: reader{mgr.GetClient(), mgr.GetAPIReader()}, machineNamespace: ptr.Deref(c.NodeAgentAuthorizer.MachineNamespace, ""), target: target,
+			targetAPI: targetCluster.GetAPIReader(),
 		})
 	}
 }

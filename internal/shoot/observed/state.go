@@ -16,6 +16,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/controlplanenamespace"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
@@ -41,6 +42,8 @@ type State struct {
 	Project string
 	// Namespace is that of the control plane: the technical ID of the shoot.
 	Namespace string
+	// UpdatedPools is how far the machines of pools are that are updated in place, as the extension reports it. It is nil if it reports nothing.
+	UpdatedPools *extensionsv1alpha1.InPlaceUpdatesWorkerStatus
 	// Identity is that of the cluster, unique in all landscapes.
 	Identity string
 	// Internal and External are the domains of the shoot. They are nil if it has none.

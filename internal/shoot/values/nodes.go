@@ -49,7 +49,7 @@ func (s Source) OperatingSystemConfigs() (operatingsystemconfig.Values, error) {
 	v := operatingsystemconfig.Values{
 		Namespace: s.Namespace, KubernetesVersion: kubernetes.Version, APIServerURL: "https://" + s.Hosts()[0],
 		ClusterCABundle: set.Bundle(constants.SecretNameCACluster), KubeletCABundle: set.Bundle(constants.SecretNameCAKubelet),
-		ClusterDNS: dns, Kubelet: kubernetes.Kubelet, NodeAgentImage: agent, SandboxImage: pause.String(), Rotation: observed.PoolRotation(shoot, ""),
+		ClusterDNS: dns, Kubelet: kubernetes.Kubelet, NodeAgentImage: agent, SandboxImage: pause.String(),
 	}
 	for _, key := range []*corev1.Secret{set.Current(constants.SecretNameSSHKeyPair), set.Old(constants.SecretNameSSHKeyPair)} {
 		if key != nil && shoot.Spec.Provider.SSHAccessEnabled() {
@@ -57,8 +57,9 @@ func (s Source) OperatingSystemConfigs() (operatingsystemconfig.Values, error) {
 		}
 	}
 	for _, worker := range shoot.Spec.Provider.Workers {
+		rotation := observed.PoolRotation(shoot, worker.Name)
 		hash, err := operatingsystemconfig.PoolHash(operatingsystemconfig.LatestHashVersion, &worker, kubernetes.Version, kubernetes.Kubelet,
-			nodelocaldns.Enabled(shoot), observed.PoolRotation(shoot, worker.Name))
+			nodelocaldns.Enabled(shoot), rotation)
 		if err != nil {
 			return v, fmt.Errorf("worker pool %q: %w", worker.Name, err)
 		}
@@ -66,7 +67,7 @@ func (s Source) OperatingSystemConfigs() (operatingsystemconfig.Values, error) {
 		if err != nil {
 			return v, err
 		}
-		p := operatingsystemconfig.Pool{Worker: worker, Hash: hash, KubeletImage: kubelet.String(), Labels: nodeLabels(shoot, &worker, hash)}
+		p := operatingsystemconfig.Pool{Worker: worker, Hash: hash, Rotation: rotation, KubeletImage: kubelet.String(), Labels: nodeLabels(shoot, &worker, hash)}
 		if p.KubeletDataVolumeSize, err = kubeletVolume(&worker); err != nil {
 			return v, err
 		}

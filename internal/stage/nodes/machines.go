@@ -13,6 +13,7 @@ import (
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
 	"gardener.cloud/gardener/internal/kube"
@@ -63,6 +64,11 @@ func (in Inputs) reconcileSystemConfigs(ctx context.Context, result *pools) erro
 
 // deployWorker writes the Worker: the extension for the infrastructure creates, changes and deletes machines.
 func (in Inputs) deployWorker(ctx context.Context, pools *pools) error {
+	if in.UpdatesInPlace {
+		if err := in.Run.ManagedApplied(ctx, operatingsystemconfig.ManagedResourceName); err != nil {
+			return err
+		}
+	}
 	set, err := in.Worker(pools.list)
 	if err != nil {
 		return err
@@ -101,7 +107,8 @@ func (in Inputs) deployNodeAgents(ctx context.Context) error {
 		if osc.Spec.Purpose != extensionsv1alpha1.OperatingSystemConfigPurposeReconcile || osc.DeletionTimestamp != nil {
 			continue
 		}
-		name, hash := osc.Labels[constants.WorkerPool], hashOf(osc)
+		name := osc.Labels[constants.WorkerPool]
+		hash := operatingsystemconfig.HashOf(name, osc.Name)
 		secret, err := operatingsystemconfig.NodeAgentSecret(name, hash, osc, func(name, key string) ([]byte, error) {
 			content := &corev1.Secret{}
 			if err := in.Run.SeedAPI.Get(ctx, client.ObjectKey{Namespace: in.Run.Namespace, Name: name}, content); err != nil {
@@ -141,12 +148,13 @@ func (in Inputs) awaitNodeAgents(ctx context.Context) error {
 }
 
 // outdated returns an error that names the nodes which have not applied their desired configuration, given its checksum by the name of
-// its Secret. Nodes that are about to be replaced do not count.
+// its Secret. Nodes that are about to be replaced, or wait for their update in place, do not count.
 func outdated(nodes []*corev1.Node, desired map[string]string) error {
 	var names []string
 	for _, node := range nodes {
 		want := desired[node.Labels[constants.WorkerPoolGardenerNodeAgentSecretName]]
-		if want == "" || node.DeletionTimestamp != nil || node.Spec.Unschedulable {
+		waits := node.Labels[machinev1alpha1.NodeCandidateForUpdate] == "true"
+		if want == "" || node.DeletionTimestamp != nil || node.Spec.Unschedulable || waits {
 			continue
 		}
 		if node.Annotations[nodeagentconfigv1alpha1.AnnotationKeyChecksumAppliedOperatingSystemConfig] != want {
@@ -158,13 +166,6 @@ func outdated(nodes []*corev1.Node, desired map[string]string) error {
 	}
 	slices.Sort(names)
 	return fmt.Errorf("%d nodes do not have their new configuration yet: %s", len(names), strings.Join(names[:min(len(names), stage.Named)], ", "))
-}
-
-// hashOf is the hash of a pool in the name of its OperatingSystemConfig.
-func hashOf(osc *extensionsv1alpha1.OperatingSystemConfig) string {
-	rest := strings.TrimPrefix(osc.Name, operatingsystemconfig.SecretName(osc.Labels[constants.WorkerPool], ""))
-	hash, _, _ := strings.Cut(strings.TrimPrefix(rest, "-"), "-")
-	return hash
 }
 
 // deleteStaleSystemConfigs deletes OperatingSystemConfigs from which no machine is created any more.

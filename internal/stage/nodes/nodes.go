@@ -64,6 +64,8 @@ type Inputs struct {
 	Restores bool
 	// ReplacesCAs is whether a rotation of CAs is prepared or completed.
 	ReplacesCAs bool
+	// UpdatesInPlace is whether nodes are to be updated in place.
+	UpdatesInPlace bool
 	// Result is filled by the task worker-deployed. Nil means that no other stage reads it.
 	Result *Result
 }
@@ -91,6 +93,10 @@ func Tasks(in Inputs) []flow.Task {
 		"operating-system-configs", "infrastructure", "kube-apiserver-ready", MachineControllerManagerTask).
 		IfPresent("stop-cluster-autoscaler", "stale-cluster-autoscaler")
 	var tasks []flow.Task
+	if in.UpdatesInPlace {
+		// A node agent that has no change for a node which was drained for its update reports that it is updated.
+		worker.After = append(worker.After, "node-agents")
+	}
 	tunnelTimeout, tunnel := stage.PodsTimeout, []func(*resourcesv1alpha1.ManagedResource) error{managedresource.Applied, managedresource.Healthy}
 	if in.ReplacesCAs {
 		// A new machine requests its certificates soon, and would keep those that an old kube-controller-manager signs. A Deployment that is

@@ -41,11 +41,14 @@ func TestOutdated(t *testing.T) {
 		nodes []*corev1.Node
 		want  string
 	}{
-		"no nodes":             {},
-		"done":                 {nodes: []*corev1.Node{node("a", "pool", "new", nil)}},
-		"outdated":             {nodes: []*corev1.Node{node("b", "pool", "old", nil), node("a", "pool", "", nil)}, want: "2 nodes do not have their new configuration yet: a, b"},
-		"without a label":      {nodes: []*corev1.Node{node("a", "", "", nil)}},
-		"of a deleted pool":    {nodes: []*corev1.Node{node("a", "gone", "old", nil)}},
+		"no nodes":          {},
+		"done":              {nodes: []*corev1.Node{node("a", "pool", "new", nil)}},
+		"outdated":          {nodes: []*corev1.Node{node("b", "pool", "old", nil), node("a", "pool", "", nil)}, want: "2 nodes do not have their new configuration yet: a, b"},
+		"without a label":   {nodes: []*corev1.Node{node("a", "", "", nil)}},
+		"of a deleted pool": {nodes: []*corev1.Node{node("a", "gone", "old", nil)}},
+		"waiting for its update": {nodes: []*corev1.Node{node("a", "pool", "old", func(n *corev1.Node) {
+			n.Labels["node.machine.sapcloud.io/candidate-for-update"] = "true"
+		})}},
 		"about to be replaced": {nodes: []*corev1.Node{node("a", "pool", "old", func(n *corev1.Node) { n.Spec.Unschedulable = true })}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -216,5 +219,16 @@ func TestWorkerIsWrittenBeforeItIsAwaited(t *testing.T) {
 	in.Run.SkipReadiness = true
 	if err := stagetest.RunTask(t.Context(), t, Tasks(in), "worker"); err != nil {
 		t.Errorf("it is waited for although readiness is skipped: %v", err)
+	}
+}
+
+// Otherwise a node agent could report that a node is updated which was drained before the agent knew of the change.
+func TestWorkerComesAfterTheConfigurationOfNodesThatAreUpdatedInPlace(t *testing.T) {
+	for _, updates := range []bool{false, true} {
+		for _, task := range Tasks(Inputs{Run: stagetest.New(t).Run(), UpdatesInPlace: updates}) {
+			if task.ID == "worker-deployed" && slices.Contains(task.After, "node-agents") != updates {
+				t.Errorf("with updates %t, the Worker is deployed after %v", updates, task.After)
+			}
+		}
 	}
 }

@@ -164,6 +164,9 @@ func operationPossible(shoot *corev1beta1.Shoot, op operation, path *field.Path)
 	forbid := func(reason string) { errs = append(errs, field.Forbidden(path, op.name+": "+reason)) }
 
 	hibernated := shoot.HibernationWanted() || shoot.Status.Hibernated
+	if waitsForUpdates(op.name) && shoot.Status.AnyUpdatePending() {
+		forbid("nodes are still being updated in place")
+	}
 	if hibernated && slices.Contains(awakeOperations, op.name) {
 		forbid("is not possible while the cluster is hibernated")
 	}

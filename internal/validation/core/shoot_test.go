@@ -288,6 +288,19 @@ func TestValidateShoot(t *testing.T) {
 	}
 }
 
+// inPlaceShoot has a pool that is updated in place.
+func inPlaceShoot(s *v1beta1.Shoot) {
+	w := &s.Spec.Provider.Workers[0]
+	w.UpdateStrategy, w.MaxSurge, w.MaxUnavailable = new(v1beta1.AutoInPlaceUpdate), new(intstr.FromInt32(0)), new(intstr.FromInt32(1))
+	w.Machine.Image = &v1beta1.ShootMachineImage{Name: "local", Version: new("1.0.0")}
+}
+
+// pendingShoot has one whose nodes are not updated yet.
+func pendingShoot(s *v1beta1.Shoot) {
+	inPlaceShoot(s)
+	s.Status.InPlaceUpdates = &v1beta1.InPlaceUpdatesStatus{PendingWorkerUpdates: &v1beta1.PendingWorkerUpdates{AutoInPlaceUpdate: []string{s.Spec.Provider.Workers[0].Name}}}
+}
+
 func TestValidateShootUpdate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		old, change func(*v1beta1.Shoot)
@@ -319,6 +332,56 @@ func TestValidateShootUpdate(t *testing.T) {
 				s.Spec.Networking = &v1beta1.Networking{Type: new("local"), Pods: s.Spec.Networking.Pods, Services: s.Spec.Networking.Services, IPFamilies: []v1beta1.IPFamily{v1beta1.IPFamilyIPv6, v1beta1.IPFamilyIPv4}}
 			},
 			want: []string{"FieldValueForbidden spec.networking.ipFamilies"},
+		},
+		"what only new machines get stays in a pool that is updated in place": {
+			old: inPlaceShoot, change: func(s *v1beta1.Shoot) {
+				w := &s.Spec.Provider.Workers[0]
+				w.Machine.Type, w.Machine.Image.Name, w.Volume = "big", "other", &v1beta1.Volume{VolumeSize: "70Gi"}
+			},
+			want: []string{
+				"FieldValueForbidden spec.provider.workers[0].machine.image.name", "FieldValueForbidden spec.provider.workers[0].machine.type",
+				"FieldValueForbidden spec.provider.workers[0].volume",
+			},
+		},
+		"an image is not older in a pool that is updated in place": {
+			old: inPlaceShoot, change: func(s *v1beta1.Shoot) { s.Spec.Provider.Workers[0].Machine.Image.Version = new("0.9.0") },
+			want: []string{"FieldValueForbidden spec.provider.workers[0].machine.image.version"},
+		},
+		"the DNS cache stays with a pool that is updated in place": {
+			old: inPlaceShoot, change: func(s *v1beta1.Shoot) {
+				s.Spec.SystemComponents = &v1beta1.SystemComponents{NodeLocalDNS: &v1beta1.NodeLocalDNS{Enabled: true}}
+			},
+			want: []string{"FieldValueForbidden spec.systemComponents.nodeLocalDNS.enabled"},
+		},
+		"the user may select nodes from now on": {
+			old: inPlaceShoot, change: func(s *v1beta1.Shoot) {
+				w := &s.Spec.Provider.Workers[0]
+				w.UpdateStrategy, w.MaxUnavailable = new(v1beta1.ManualInPlaceUpdate), nil
+			},
+		},
+		"a pool whose update is pending is not updated again": {
+			old: pendingShoot, change: func(s *v1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.36.1" },
+			want: []string{"FieldValueForbidden spec.provider.workers[0]"},
+		},
+		"nor does its kubelet change": {
+			old: pendingShoot, change: func(s *v1beta1.Shoot) {
+				s.Spec.Kubernetes.Kubelet = &v1beta1.KubeletConfig{CPUManagerPolicy: new("static")}
+			},
+			want: []string{"FieldValueForbidden spec.provider.workers[0]"},
+		},
+		"its size changes": {old: pendingShoot, change: func(s *v1beta1.Shoot) { s.Spec.Provider.Workers[0].Maximum += 2 }},
+		"its update is forced": {
+			old: pendingShoot, change: func(s *v1beta1.Shoot) {
+				s.Spec.Kubernetes.Version = "1.36.1"
+				s.Annotations = map[string]string{"gardener.cloud/operation": "force-in-place-update"}
+			},
+		},
+		"no rotation starts while an update is pending": {
+			old: pendingShoot, change: func(s *v1beta1.Shoot) {
+				s.Status.LastOperation = &v1beta1.LastOperation{Type: v1beta1.LastOperationTypeReconcile}
+				s.Annotations = map[string]string{"gardener.cloud/operation": "rotate-ca-start"}
+			},
+			want: []string{"FieldValueForbidden metadata.annotations[gardener.cloud/operation]"},
 		},
 		"the last pool stays": {
 			change: func(s *v1beta1.Shoot) {
@@ -378,7 +441,9 @@ func TestValidateShootUpdate(t *testing.T) {
 			}
 			s := old.DeepCopy()
 			tc.change(s)
-			validationtest.Expect(t, core.ValidateShootUpdate(s, old, options), tc.want...)
+			gated := options
+			gated.InPlaceNodeUpdates = true
+			validationtest.Expect(t, core.ValidateShootUpdate(s, old, gated), tc.want...)
 		})
 	}
 }

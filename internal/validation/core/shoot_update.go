@@ -18,6 +18,8 @@ func ValidateShootUpdate(shoot, old *corev1beta1.Shoot, opts Options) field.Erro
 	errs := apivalidation.ValidateObjectMetaUpdate(&shoot.ObjectMeta, &old.ObjectMeta, metadataPath)
 	if shoot.DeletionTimestamp == nil {
 		errs = append(errs, shootSpecUpdate(shoot, old, field.NewPath("spec"))...)
+		errs = append(errs, pendingUpdates(shoot, old, field.NewPath("spec", "provider", "workers"))...)
+		errs = append(errs, inPlaceDNSUpdate(&shoot.Spec, &old.Spec, field.NewPath("spec"))...)
 	} else if frozen := unchanged(reflect.ValueOf(shoot.Spec), reflect.ValueOf(old.Spec), field.NewPath("spec")); len(frozen) > 0 {
 		return append(errs, frozen...)
 	}
@@ -209,18 +211,15 @@ func workersUpdate(spec, before *corev1beta1.ShootSpec, path *field.Path) field.
 
 func poolUpdate(spec, beforeSpec *corev1beta1.ShootSpec, worker, before *corev1beta1.Worker, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	// Machines are replaced, so a pool may skip minor versions, but kubelets cannot go back.
+	// A pool whose machines are replaced may skip minor versions, but kubelets cannot go back.
 	now, then := parseVersion(poolVersion(worker, spec)), parseVersion(poolVersion(before, beforeSpec))
 	if now.Version != nil && then.Version != nil && now.LessThan(then.Version) {
 		errs = append(errs, field.Forbidden(path.Child("kubernetes", "version"), "cannot be lowered"))
 	}
-	inPlace := func(strategy *corev1beta1.MachineUpdateStrategy) bool {
-		return ptr.Deref(strategy, "") == corev1beta1.AutoInPlaceUpdate || ptr.Deref(strategy, "") == corev1beta1.ManualInPlaceUpdate
-	}
-	if before.UpdateStrategy != nil && inPlace(worker.UpdateStrategy) != inPlace(before.UpdateStrategy) {
+	if before.UpdateStrategy != nil && worker.UpdateStrategy.InPlace() != before.UpdateStrategy.InPlace() {
 		errs = append(errs, field.Invalid(path.Child("updateStrategy"), worker.UpdateStrategy, "cannot be changed between rolling and in-place updates"))
 	}
-	return errs
+	return append(errs, inPlacePoolUpdate(spec, beforeSpec, worker, before, path)...)
 }
 
 func poolVersion(worker *corev1beta1.Worker, spec *corev1beta1.ShootSpec) string {

@@ -129,8 +129,7 @@ func poolUpdates(worker *corev1beta1.Worker, opts Options, path *field.Path) fie
 			corev1beta1.AutoRollingUpdate, corev1beta1.AutoInPlaceUpdate, corev1beta1.ManualInPlaceUpdate,
 		}, path.Child("updateStrategy"))...)
 	}
-	inPlace := strategy == corev1beta1.AutoInPlaceUpdate || strategy == corev1beta1.ManualInPlaceUpdate
-	if inPlace && !opts.InPlaceNodeUpdates {
+	if strategy.InPlace() && !opts.InPlaceNodeUpdates {
 		errs = append(errs, field.Invalid(path.Child("updateStrategy"), strategy, "needs the feature gate InPlaceNodeUpdates"))
 	}
 	if strategy == corev1beta1.ManualInPlaceUpdate {
@@ -364,8 +363,7 @@ func poolMachineControllerManager(worker *corev1beta1.Worker, path *field.Path) 
 	if n := settings.AutoPreserveFailedMachineMax; n != nil && (*n < 0 || *n > worker.Maximum) {
 		errs = append(errs, field.Invalid(path.Child("autoPreserveFailedMachineMax"), *n, "must be between 0 and the maximum of the pool"))
 	}
-	inPlace := ptr.Deref(worker.UpdateStrategy, "") == corev1beta1.AutoInPlaceUpdate || ptr.Deref(worker.UpdateStrategy, "") == corev1beta1.ManualInPlaceUpdate
-	if !inPlace {
+	if !worker.UpdateStrategy.InPlace() {
 		if settings.InPlaceUpdateTimeout != nil {
 			errs = append(errs, field.Forbidden(path.Child("inPlaceUpdateTimeout"), "is for in-place updates only"))
 		}

@@ -70,7 +70,7 @@ type Values struct {
 }
 
 // Actuator applies the objects that the machine-controller-manager creates machines from, and waits for the machines. An author gives it to
-// extension.Add as the actuator of Workers, with Watch as Options.Watch.
+// extension.Add as the actuator of Workers, with Watch as Options.Watch, and calls extension.AddInPlaceStatus beside it.
 //
 // It writes MachineClasses, their Secrets and MachineDeployments in the namespace of the Worker; MachineSets, Machines and the replicas of the
 // machine-controller-manager when a Worker is restored. It reads the Secrets with user data.

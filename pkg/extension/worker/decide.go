@@ -49,7 +49,8 @@ func progress(all []machines, existing map[string]*machinev1alpha1.MachineDeploy
 				codes = append(codes, code)
 			}
 		}
-		if !observed || status.UpdatedReplicas != replicas || status.Replicas != replicas || status.AvailableReplicas != replicas {
+		updated := status.UpdatedReplicas == replicas || extension.WaitsForSelection(deployment)
+		if !observed || !updated || status.Replicas != replicas || status.AvailableReplicas != replicas {
 			waiting = append(waiting, fmt.Sprintf("%d of %d machines of %q are ready", min(status.UpdatedReplicas, status.AvailableReplicas), replicas, deployment.Name))
 		}
 	}

@@ -59,6 +59,10 @@ func (a *Actuator) render(
 		if len(zones) == 0 {
 			zones = []string{""}
 		}
+		annotations, err := extension.DeploymentAnnotations(pool, cluster)
+		if err != nil {
+			return nil, err
+		}
 		for zone := range zones {
 			class, err := a.Delegate.Class(ctx, worker, cluster, pool, zones[zone])
 			if err != nil {
@@ -75,6 +79,7 @@ func (a *Actuator) render(
 			if m.class.ProviderSpec, err = encode(class.ProviderSpec); err != nil {
 				return nil, err
 			}
+			m.deployment.Annotations = annotations
 			m.class.Provider, m.class.CredentialsSecretRef = class.Provider, class.CredentialsSecretRef
 			m.secret.Data = map[string][]byte{userDataKey: userData}
 			maps.Copy(m.secret.Data, class.SecretData)
@@ -149,13 +154,12 @@ func part(
 		deployment: &machinev1alpha1.MachineDeployment{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: worker.Namespace, Name: name, Labels: map[string]string{constants.WorkerPool: pool.Name},
-				Annotations: extension.AutoscalerAnnotations(pool.ClusterAutoscaler),
 			},
 			Spec: machinev1alpha1.MachineDeploymentSpec{
 				Replicas: replicas, MinReadySeconds: 1,
 				AutoPreserveFailedMachineMax: preserved(pool, zone, len(zones)),
 				Selector:                     &metav1.LabelSelector{MatchLabels: selector},
-				Strategy:                     strategy(pool, machinev1alpha1.UpdateConfiguration{MaxSurge: &surge, MaxUnavailable: &unavailable}),
+				Strategy:                     extension.UpdateStrategy(pool, surge, unavailable),
 				Template: machinev1alpha1.MachineTemplateSpec{
 					ObjectMeta: metav1.ObjectMeta{Labels: selector},
 					Spec: machinev1alpha1.MachineSpec{
@@ -171,27 +175,6 @@ func part(
 		published: extensionsv1alpha1.MachineDeployment{
 			Name: name, Minimum: minimum, Maximum: maximum, Priority: pool.Priority, AutoPreserveFailedMachineMax: preserved(pool, zone, len(zones)),
 		},
-	}
-}
-
-// strategy is how the machines of a pool get to a new template.
-func strategy(pool *extensionsv1alpha1.WorkerPool, limits machinev1alpha1.UpdateConfiguration) machinev1alpha1.MachineDeploymentStrategy {
-	inPlace := func(by machinev1alpha1.OrchestrationType) machinev1alpha1.MachineDeploymentStrategy {
-		return machinev1alpha1.MachineDeploymentStrategy{
-			Type:          machinev1alpha1.InPlaceUpdateMachineDeploymentStrategyType,
-			InPlaceUpdate: &machinev1alpha1.InPlaceUpdateMachineDeployment{UpdateConfiguration: limits, OrchestrationType: by},
-		}
-	}
-	switch ptr.Deref(pool.UpdateStrategy, corev1beta1.AutoRollingUpdate) {
-	case corev1beta1.AutoInPlaceUpdate:
-		return inPlace(machinev1alpha1.OrchestrationTypeAuto)
-	case corev1beta1.ManualInPlaceUpdate:
-		return inPlace(machinev1alpha1.OrchestrationTypeManual)
-	case corev1beta1.AutoRollingUpdate:
-	}
-	return machinev1alpha1.MachineDeploymentStrategy{
-		Type:          machinev1alpha1.RollingUpdateMachineDeploymentStrategyType,
-		RollingUpdate: &machinev1alpha1.RollingUpdateMachineDeployment{UpdateConfiguration: limits},
 	}
 }
 

@@ -38,6 +38,7 @@ func newCluster(t *testing.T) *extension.Cluster {
 		Name: namespace, Annotations: map[string]string{extensionsv1alpha1.AnnotationGenericKubeconfigSecretName: "generic-token-kubeconfig-12345678"},
 		CloudProfile: &corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "local"}}, Shoot: &corev1beta1.Shoot{},
 	}
+	cluster.Shoot.Spec.Kubernetes.Version = "1.36.3"
 	cluster.CloudProfile.Spec.MachineTypes = []corev1beta1.MachineType{{Name: "small", CPU: resource.MustParse("2"), Memory: resource.MustParse("2Gi")}}
 	return cluster
 }
@@ -423,6 +424,20 @@ func TestMachineErrorCodes(t *testing.T) {
 		err = progress([]machines{{deployment: deployment}}, map[string]*machinev1alpha1.MachineDeployment{"": deployment}, nil)
 		if err == nil || len(errorcode.Of(err)) > 0 {
 			t.Errorf("%s, %s of an old machine: %v with codes %v, want none", tc.operation, tc.code, err, errorcode.Of(err))
+		}
+	}
+}
+
+// A user may select the nodes of a pool for their update in place long after the Worker was reconciled, so it is ready before.
+func TestWaitsForNoSelection(t *testing.T) {
+	for by, want := range map[machinev1alpha1.OrchestrationType]bool{machinev1alpha1.OrchestrationTypeAuto: true, machinev1alpha1.OrchestrationTypeManual: false} {
+		deployment := &machinev1alpha1.MachineDeployment{}
+		deployment.Spec.Replicas = 1
+		deployment.Spec.Strategy.InPlaceUpdate = &machinev1alpha1.InPlaceUpdateMachineDeployment{OrchestrationType: by}
+		deployment.Status = machinev1alpha1.MachineDeploymentStatus{Replicas: 1, AvailableReplicas: 1}
+		err := progress([]machines{{deployment: deployment}}, map[string]*machinev1alpha1.MachineDeployment{"": deployment}, nil)
+		if (err != nil) != want {
+			t.Errorf("%s: error is %v, want one: %t", by, err, want)
 		}
 	}
 }

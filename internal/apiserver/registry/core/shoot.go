@@ -255,8 +255,7 @@ func shootOperation(shoot *corev1beta1.Shoot, operation string) kind.Effect {
 		return kind.Uncounted
 	case operation == constants.GardenerOperationReconcile:
 		return kind.Taken
-	case operation == constants.ShootOperationForceInPlaceUpdate, strings.HasPrefix(operation, "rotate-"),
-		strings.HasPrefix(operation, constants.OperationRolloutWorkers):
+	case strings.HasPrefix(operation, "rotate-"), strings.HasPrefix(operation, constants.OperationRolloutWorkers):
 		return kind.Counted // the gardenlet reads which
 	}
 	return kind.Uncounted

@@ -114,6 +114,7 @@ func TestCoveredOperations(t *testing.T) {
 		"the completion of all": {
 			request: "rotate-credentials-complete;rotate-serviceaccount-key-complete;rollout-workers=a", want: "rotate-credentials-complete;rollout-workers=a", generation: 2,
 		},
+		"a change that is forced starts a generation by itself": {request: "force-in-place-update", want: "force-in-place-update", generation: 1},
 		"nothing in common": {request: "rotate-ca-start;rotate-ssh-keypair", want: "rotate-ca-start;rotate-ssh-keypair", generation: 2},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -150,7 +150,7 @@ func manualInPlaceUpdates(shoot *corev1beta1.Shoot) corev1beta1.Condition {
 		Message: "All worker pools with manual in-place updates are up to date.",
 	}
 	if updates := shoot.Status.InPlaceUpdates; updates != nil && updates.PendingWorkerUpdates != nil && len(updates.PendingWorkerUpdates.ManualInPlaceUpdate) > 0 {
-		condition.Status, condition.Reason = corev1beta1.ConditionFalse, "WorkerPoolsWait"
+		condition.Status, condition.Reason = corev1beta1.ConditionFalse, "WorkerPoolsWithManualInPlaceUpdateStrategyPending"
 		condition.Message = fmt.Sprintf("Worker pools wait until their nodes have the label %s: %s", machinev1alpha1.NodeSelectedForUpdate,
 			strings.Join(slices.Sorted(slices.Values(updates.PendingWorkerUpdates.ManualInPlaceUpdate)), ", "))
 	}

@@ -47,7 +47,12 @@ func nodeProblems(shoot *corev1beta1.Shoot, o *observed, now time.Time) []error 
 		node := &o.nodes[i]
 		errs = append(errs, kube.NodeReady(node))
 		errs = append(errs, nodeConditionProblems(node)...)
-		errs = append(errs, nodeAgentProblem(node, o.leases, now), osConfigProblem(node, o.osConfigs, now), kubeletVersionProblem(shoot, node))
+		errs = append(errs, nodeAgentProblem(node, o.leases, now))
+		if node.Labels[machinev1alpha1.NodeCandidateForUpdate] == "true" { // it waits for its update in place, maybe until the user selects it
+			errs = append(errs, updateProblem(node))
+			continue
+		}
+		errs = append(errs, osConfigProblem(node, o.osConfigs, now), kubeletVersionProblem(shoot, node))
 	}
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
@@ -129,6 +134,14 @@ func nodeAgentProblem(node *corev1.Node, leases []coordinationv1.Lease, now time
 func expired(lease *coordinationv1.Lease, now time.Time) bool {
 	s := lease.Spec
 	return s.RenewTime == nil || s.LeaseDurationSeconds == nil || now.Sub(s.RenewTime.Time) > time.Duration(*s.LeaseDurationSeconds)*time.Second
+}
+
+// updateProblem returns that a node could not be updated in place, or nil.
+func updateProblem(node *corev1.Node) error {
+	if node.Labels[machinev1alpha1.NodeUpdateResult] != machinev1alpha1.NodeUpdateFailed {
+		return nil
+	}
+	return fmt.Errorf("Node %q could not be updated in place: %s", node.Name, node.Annotations[machinev1alpha1.MachineUpdateFailedReason])
 }
 
 // osConfigProblem returns that a node has not applied its OperatingSystemConfig in time, or nil. That of a node that is about to be replaced

@@ -59,6 +59,15 @@ func TestNodeProblems(t *testing.T) {
 			s.Spec.Kubernetes.Version, s.Spec.Provider.Workers[0].Kubernetes = "1.36.3", &corev1beta1.WorkerKubernetes{Version: new("1.35.1")}
 		}},
 		"the version is not reconciled yet": {change: func(s *corev1beta1.Shoot, _ *observedNodes) { s.Spec.Kubernetes.Version, s.Generation = "1.36.3", 2 }},
+		"waiting for its update in place": {change: func(s *corev1beta1.Shoot, n *observedNodes) {
+			s.Spec.Kubernetes.Version, n.osConfigs[0].Annotations["checksum/data-script"] = "1.36.3", "two"
+			n.nodes[0].Labels["node.machine.sapcloud.io/candidate-for-update"] = "true"
+		}},
+		"an update in place that failed": {change: func(_ *corev1beta1.Shoot, n *observedNodes) {
+			n.nodes[0].Labels["node.machine.sapcloud.io/candidate-for-update"] = "true"
+			n.nodes[0].Labels["node.machine.sapcloud.io/update-result"] = "failed"
+			n.nodes[0].Annotations["node.machine.sapcloud.io/update-failed-reason"] = "no space left"
+		}, want: []string{`Node "n" could not be updated in place: no space left`}},
 		"too few nodes": {change: func(s *corev1beta1.Shoot, n *observedNodes) {
 			s.Spec.Provider.Workers[0].Minimum, n.machineDeployments[0].Spec.Replicas = 3, 3
 		}, want: []string{`worker pool "a" has 1 of at least 3 nodes`, "1 of 3 machines have joined the cluster as nodes"}},

@@ -184,7 +184,8 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 			OperatingSystemConfigs: early.OperatingSystemConfigs, Worker: source.Worker, TunnelServer: source.TunnelServer,
 			TunnelAgent: source.TunnelAgent, APIServerProxy: source.APIServerProxy, CoreDNS: source.CoreDNS, MetricsServer: source.MetricsServer,
 			Replicas: o.Replicas(), ReplacesCAs: o.ReplacesCAs(),
-			Hibernates: k == kindHibernating, Deletes: k == kindDeletion, Restores: restores, MachineControllerManager: source.MachineControllerManager,
+			UpdatesInPlace: shoot.Status.AnyUpdatePending(), Hibernates: k == kindHibernating, Deletes: k == kindDeletion, Restores: restores,
+			MachineControllerManager: source.MachineControllerManager,
 		}
 		s.nodes.Result = &nodes.Result{}
 		s.autoscaling = autoscaling.Inputs{

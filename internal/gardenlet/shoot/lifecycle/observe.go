@@ -78,7 +78,22 @@ func (r observer) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed *c
 	if o.Issuer, err = r.managedIssuer(ctx, o); err != nil && shoot.DeletionTimestamp == nil {
 		return nil, err
 	}
+	if o.UpdatedPools, err = r.updatedPools(ctx, o); err != nil {
+		return nil, err
+	}
 	return o, r.extensions(ctx, o)
+}
+
+// updatedPools returns how far the machines of pools are that are updated in place, if there are any.
+func (r observer) updatedPools(ctx context.Context, o *observed.State) (*extensionsv1alpha1.InPlaceUpdatesWorkerStatus, error) {
+	if !slices.ContainsFunc(o.Shoot.Spec.Provider.Workers, func(w corev1beta1.Worker) bool { return w.UpdateStrategy.InPlace() }) {
+		return nil, nil
+	}
+	worker := &extensionsv1alpha1.Worker{}
+	if err := r.seedAPI.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Shoot.Name}, worker); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read Worker %q: %w", o.Shoot.Name, err)
+	}
+	return worker.Status.InPlaceUpdates, nil
 }
 
 // identity returns the identity of the cluster. Once it is in the status, it stays.

@@ -205,11 +205,15 @@ func finishRotations(shoot *corev1beta1.Shoot, now metav1.Time) {
 	removeDeletedPools(ca, shoot.Spec.Provider.Workers)
 	removeDeletedPools(account, shoot.Spec.Provider.Workers)
 	completing, triggered := *ca.Phase == corev1beta1.RotationCompleting, *ca.CompletionTriggered
-	ca.Advance(now)
+	if !awaitsManualUpdates(shoot, *ca.Phase) {
+		ca.Advance(now)
+	}
 	if completing && controlplanenamespace.FailureTolerance(shoot) != "" {
 		*ca.CompletionTriggered = triggered // until one more run, after which the members of etcd do not trust the old CAs any more
 	}
-	account.Advance(now)
+	if !awaitsManualUpdates(shoot, *account.Phase) {
+		account.Advance(now)
+	}
 	encryption.Advance(now)
 	if e := c.Rotation.ETCDEncryptionKey; e.Phase == corev1beta1.RotationPrepared && ptr.Deref(e.AutoCompleteAfterPrepared, false) {
 		encryption.Complete(now)
@@ -224,6 +228,12 @@ func finishRotations(shoot *corev1beta1.Shoot, now metav1.Time) {
 		o.LastCompletionTime = &now
 	}
 	removeEmpty(c, shoot)
+}
+
+// awaitsManualUpdates reports whether a rotation is not prepared yet, as nodes have the former credentials that the user has not selected for their update
+// in place.
+func awaitsManualUpdates(shoot *corev1beta1.Shoot, phase corev1beta1.CredentialsRotationPhase) bool {
+	return len(shoot.Status.ManualUpdatesPending()) > 0 && (phase == corev1beta1.RotationPreparing || phase == corev1beta1.RotationWaitingForWorkersRollout)
 }
 
 // removeEmpty removes credentials from a status that have nothing in them.

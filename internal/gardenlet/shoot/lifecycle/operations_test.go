@@ -181,3 +181,24 @@ func TestRequestedTasks(t *testing.T) {
 		}
 	}
 }
+
+// A rotation is prepared when no node has the former credentials any more.
+func TestRotationWaitsForManualUpdates(t *testing.T) {
+	for _, phase := range []corev1beta1.CredentialsRotationPhase{corev1beta1.RotationPreparing, corev1beta1.RotationWaitingForWorkersRollout} {
+		shoot := &corev1beta1.Shoot{}
+		shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+			CertificateAuthorities: &corev1beta1.CARotation{Phase: phase}, ServiceAccountKey: &corev1beta1.ServiceAccountKeyRotation{Phase: phase},
+		}}
+		shoot.Status.InPlaceUpdates = &corev1beta1.InPlaceUpdatesStatus{PendingWorkerUpdates: &corev1beta1.PendingWorkerUpdates{ManualInPlaceUpdate: []string{"a"}}}
+		rotation := shoot.Status.Credentials.Rotation
+		finishRotations(shoot, metav1.Now())
+		if ca, key := rotation.CertificateAuthorities.Phase, rotation.ServiceAccountKey.Phase; ca != phase || key != phase {
+			t.Errorf("after %s, while updates are pending, the phases are %s and %s", phase, ca, key)
+		}
+		shoot.Status.InPlaceUpdates = nil
+		finishRotations(shoot, metav1.Now())
+		if ca, key := rotation.CertificateAuthorities.Phase, rotation.ServiceAccountKey.Phase; ca != corev1beta1.RotationPrepared || key != corev1beta1.RotationPrepared {
+			t.Errorf("after %s, when all nodes are updated, the phases are %s and %s", phase, ca, key)
+		}
+	}
+}

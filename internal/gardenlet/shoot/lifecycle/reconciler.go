@@ -191,6 +191,12 @@ func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot, seed
 	if err := r.removeTasks(ctx, status.shoot, requestedTasks(o.Shoot)); err != nil {
 		return kube.Result(err)
 	}
+	const force = constants.ShootOperationForceInPlaceUpdate
+	if status.shoot.Annotations[constants.GardenerOperation] == force && !status.shoot.Status.AnyUpdatePending() {
+		if err := r.removeOperations(ctx, status.shoot, []string{force}); err != nil {
+			return kube.Result(err)
+		}
+	}
 	if err := r.removeSkipReadiness(ctx, o.Shoot); err != nil {
 		return kube.Result(err)
 	}

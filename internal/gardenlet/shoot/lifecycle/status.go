@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -49,6 +50,7 @@ type statusReporter struct {
 // with it: those that the status has now.
 func (s *statusReporter) begun(ctx context.Context, o *observed.State, seedName string) (operations []string, err error) {
 	before, again := s.shoot.Status.LastOperation, s.again()
+	var pendingErr error
 	err = s.patch(ctx, func(shoot *corev1beta1.Shoot) {
 		status := &shoot.Status
 		s.take(status)
@@ -57,12 +59,14 @@ func (s *statusReporter) begun(ctx context.Context, o *observed.State, seedName 
 		if !s.ends() {
 			status.AdvertisedAddresses = o.AdvertisedAddresses()
 			operations, _ = beginOperations(shoot, metav1.NewTime(s.clock.Now()))
+			status.InPlaceUpdates, pendingErr = observed.PendingUpdates(shoot, o.UpdatedPools)
 		}
 		if n := shoot.Spec.Networking; n != nil {
 			status.Networking = observed.NetworkingStatus(n, status.Networking)
 		}
 		s.set(status, corev1beta1.LastOperationStateProcessing, startProgress(before, again), textOf(s.operation).begun)
 	})
+	err = errors.Join(err, pendingErr)
 	if err == nil && !again {
 		t := textOf(s.operation)
 		s.event(corev1.EventTypeNormal, t.beginning, t.action, "%s", cmp.Or(t.beginNote, t.begun))

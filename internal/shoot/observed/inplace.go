@@ -1,0 +1,46 @@
+package observed
+
+import (
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
+	"gardener.cloud/gardener/pkg/extension"
+)
+
+// PendingUpdates returns the pools whose nodes are to be updated in place: those whose machines are not as in the Shoot, as far as the extension has reported
+// them in the status of the Worker. It returns nil if there are none.
+func PendingUpdates(shoot *corev1beta1.Shoot, reported *extensionsv1alpha1.InPlaceUpdatesWorkerStatus) (*corev1beta1.InPlaceUpdatesStatus, error) {
+	if reported == nil {
+		return nil, nil
+	}
+	pending := corev1beta1.PendingWorkerUpdates{}
+	for i := range shoot.Spec.Provider.Workers {
+		pool := &shoot.Spec.Provider.Workers[i]
+		before, image := reported.WorkerPoolToHashMap[pool.Name], ""
+		if !pool.UpdateStrategy.InPlace() || before == "" {
+			continue
+		}
+		if pool.Machine.Image != nil {
+			image = ptr.Deref(pool.Machine.Image.Version, "")
+		}
+		kubernetes := shoot.Spec.Kubernetes
+		now, err := extension.InPlaceHash(pool.Name, operatingsystemconfig.KubernetesVersion(pool, kubernetes.Version), image,
+			pool.KubeletConfig(kubernetes.Kubelet), shoot.Status.Credentials)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case now == before:
+		case *pool.UpdateStrategy == corev1beta1.ManualInPlaceUpdate:
+			pending.ManualInPlaceUpdate = append(pending.ManualInPlaceUpdate, pool.Name)
+		default:
+			pending.AutoInPlaceUpdate = append(pending.AutoInPlaceUpdate, pool.Name)
+		}
+	}
+	if len(pending.AutoInPlaceUpdate)+len(pending.ManualInPlaceUpdate) == 0 {
+		return nil, nil
+	}
+	return &corev1beta1.InPlaceUpdatesStatus{PendingWorkerUpdates: &pending}, nil
+}
