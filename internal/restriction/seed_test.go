@@ -145,8 +145,10 @@ func TestSeed(t *testing.T) {
 	run(t, decide, certificateRequests, map[string]test{"of an extension": {object: certificate(t, group, foo), want: 403}}, seedExtensionUser)
 
 	binding := func(name, role string) *rbacv1.ClusterRoleBinding {
-		return &rbacv1.ClusterRoleBinding{ObjectMeta: meta("", name), RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: role},
-			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "garden", Name: "gardenlet-bootstrap-m"}}}
+		return &rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta("", name), RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: role},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "garden", Name: "gardenlet-bootstrap-m"}},
+		}
 	}
 	const bootstrapper = "gardener.cloud:system:seed-bootstrapper"
 	of := binding(bootstrapper+":garden:gardenlet-bootstrap-m", bootstrapper)

@@ -162,7 +162,8 @@ func TestCommonChecks(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: "n", Name: "x"}
 	resource := func(applied, healthy, progressing corev1beta1.ConditionStatus) client.Object {
 		return &resourcesv1alpha1.ManagedResource{ObjectMeta: meta, Status: resourcesv1alpha1.ManagedResourceStatus{Conditions: []corev1beta1.Condition{
-			{Type: resourcesv1alpha1.ResourcesApplied, Status: applied}, {Type: resourcesv1alpha1.ResourcesHealthy, Status: healthy},
+			{Type: resourcesv1alpha1.ResourcesApplied, Status: applied},
+			{Type: resourcesv1alpha1.ResourcesHealthy, Status: healthy},
 			{Type: resourcesv1alpha1.ResourcesProgressing, Status: progressing},
 		}}}
 	}

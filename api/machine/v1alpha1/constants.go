@@ -60,8 +60,10 @@ const (
 	// NodeUpdateResult on a Node says how the update in place went: NodeUpdateSuccessful or NodeUpdateFailed. Written by the gardener-node-agent. On a
 	// Machine, it is set while the machine moves to the set with the new template.
 	NodeUpdateResult = "node.machine.sapcloud.io/update-result"
-	// NodeUpdateSuccessful and NodeUpdateFailed are its values.
-	NodeUpdateSuccessful, NodeUpdateFailed = "successful", "failed"
+	// NodeUpdateSuccessful is its value after an update.
+	NodeUpdateSuccessful = "successful"
+	// NodeUpdateFailed is its value after an update that has failed.
+	NodeUpdateFailed = "failed"
 	// ForceDrainLabel with LabelValueTrue on a Machine makes its update in place not wait until its pods are evicted: they are deleted.
 	ForceDrainLabel = "force-drain"
 )

@@ -35,6 +35,7 @@ func hosting(r *replica)   { r.hosts = true }
 func protected(r *replica) {
 	r.shoot.Annotations = map[string]string{"seedmanagement.gardener.cloud/protect-from-deletion": "true"}
 }
+
 func retried(r *replica) {
 	r.shoot.Annotations = map[string]string{"gardener.cloud/operation": "retry"}
 }
@@ -43,15 +44,18 @@ func leaving(r *replica) {
 	preparing(r)
 	r.managedSeed.DeletionTimestamp = &metav1.Time{}
 }
+
 func registered(r *replica) {
 	preparing(r)
 	r.managedSeed.Status.Conditions = []corev1beta1.Condition{{Type: "SeedRegistered", Status: "True"}}
 	r.seed = &corev1beta1.Seed{}
 }
+
 func ready(r *replica) {
 	registered(r)
 	r.seed.Status.Conditions = []corev1beta1.Condition{{Type: "GardenletReady", Status: "True"}, {Type: "SeedSystemComponentsHealthy", Status: "True"}}
 }
+
 func noBackups(r *replica) {
 	ready(r)
 	r.seed.Status.Conditions = append(r.seed.Status.Conditions, corev1beta1.Condition{Type: "BackupBucketsReady", Status: "False"})

@@ -36,8 +36,11 @@ func parentConfiguration(config *gardenletconfigv1alpha1.GardenletConfiguration)
 		return nil, fmt.Errorf("encode the configuration of the gardenlet: %w", err)
 	}
 	for _, path := range [][]string{
-		{"gardenClientConnection", "bootstrapKubeconfig"}, {"gardenClientConnection", "kubeconfigSecret"}, {"gardenClientConnection", "kubeconfig"},
-		{"seedClientConnection", "kubeconfig"}, {"seedConfig"},
+		{"gardenClientConnection", "bootstrapKubeconfig"},
+		{"gardenClientConnection", "kubeconfigSecret"},
+		{"gardenClientConnection", "kubeconfig"},
+		{"seedClientConnection", "kubeconfig"},
+		{"seedConfig"},
 	} {
 		unstructured.RemoveNestedField(out, path...)
 	}

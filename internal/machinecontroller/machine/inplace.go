@@ -177,9 +177,10 @@ func (r *reconciler) setUpdatePhase(ctx context.Context, o observation, s step) 
 		return nil
 	}
 	state := machinev1alpha1.MachineStateProcessing
-	if s.phase == machinev1alpha1.MachineInPlaceUpdateSuccessful {
+	switch s.phase {
+	case machinev1alpha1.MachineInPlaceUpdateSuccessful:
 		state = machinev1alpha1.MachineStateSuccessful
-	} else if s.phase == machinev1alpha1.MachineInPlaceUpdateFailed {
+	case machinev1alpha1.MachineInPlaceUpdateFailed:
 		state = machinev1alpha1.MachineStateFailed
 	}
 	op := operation(machinev1alpha1.MachineOperationInPlaceUpdate, state, "Update of Node %s: %s", o.nodeName, s.message)

@@ -20,7 +20,8 @@ import (
 // keyBucket is the key of the name of the bucket in the Secret for etcd-backup-restore.
 const keyBucket = "bucketName"
 
-// BackupEntry is an extension.Actuator of BackupEntries: it writes the Secret etcd-backup (source-etcd-backup for the bucket of the former seed), with which the etcd of a control plane accesses its backups.
+// BackupEntry is an extension.Actuator of BackupEntries: it writes the Secret etcd-backup (source-etcd-backup for the bucket of the former
+// seed), with which the etcd of a control plane accesses its backups.
 type BackupEntry struct {
 	// Client is that of the seed. It reads Namespaces and the Secret with the credentials of the bucket, and writes Secrets.
 	Client client.Client

@@ -17,8 +17,10 @@ func TestDependencyWatchdog(t *testing.T) {
 		prober, weeder bool
 		want           []string
 	}{
-		{true, true, []string{"dependency-watchdog-prober", "dependency-watchdog-weeder"}}, {true, false, []string{"dependency-watchdog-prober"}},
-		{false, true, []string{"dependency-watchdog-weeder"}}, {false, false, nil},
+		{true, true, []string{"dependency-watchdog-prober", "dependency-watchdog-weeder"}},
+		{true, false, []string{"dependency-watchdog-prober"}},
+		{false, true, []string{"dependency-watchdog-weeder"}},
+		{false, false, nil},
 	} {
 		seed := &corev1beta1.Seed{Spec: corev1beta1.SeedSpec{Settings: &corev1beta1.SeedSettings{DependencyWatchdog: &corev1beta1.SeedSettingDependencyWatchdog{
 			Prober: &corev1beta1.SeedSettingDependencyWatchdogProber{Enabled: tc.prober}, Weeder: &corev1beta1.SeedSettingDependencyWatchdogWeeder{Enabled: tc.weeder},

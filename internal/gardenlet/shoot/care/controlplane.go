@@ -18,7 +18,8 @@ import (
 const etcdRolloutTimeout = 15 * time.Minute
 
 // requiredDeployments are the Deployments that the control plane of a shoot must have. A cluster-autoscaler comes with the reconciliation of the spec that
-// has an elastic pool, and is the first one that is deleted; a Vertical Pod Autoscaler comes with that of the spec that enables it. The machine-controller-manager is deleted before the others, when the machines are gone.
+// has an elastic pool, and is the first one that is deleted; a Vertical Pod Autoscaler comes with that of the spec that enables it. The
+// machine-controller-manager is deleted before the others, when the machines are gone.
 func requiredDeployments(shoot *corev1beta1.Shoot) []string {
 	if hibernated(shoot) {
 		return []string{"kube-apiserver"} // one that has moved to another seed while it was hibernated gets the others when it wakes up

@@ -201,8 +201,10 @@ func TestMayMigrate(t *testing.T) {
 			bastion := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: f.shoot.Namespace, Name: "b"}}
 			bastion.Spec.ShootRef.Name = tc.bastion
 			c := garden(t, f.shoot, f.seed, bastion)
-			r := &reconciler{Values: Values{SeedName: "here", GardenAPI: c, Gardener: corev1beta1.Gardener{Version: "v1"}, Config: f.config,
-				Clock: clocktesting.NewFakePassiveClock(noon)}, gardenCache: c}
+			r := &reconciler{Values: Values{
+				SeedName: "here", GardenAPI: c, Gardener: corev1beta1.Gardener{Version: "v1"}, Config: f.config,
+				Clock: clocktesting.NewFakePassiveClock(noon),
+			}, gardenCache: c}
 			got := ""
 			if err := r.mayMigrate(t.Context(), f.shoot); err != nil {
 				got = err.Error()
