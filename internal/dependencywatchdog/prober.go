@@ -31,6 +31,7 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	component "gardener.cloud/gardener/internal/component/dependencywatchdog"
+	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/extension"
 )
 
@@ -76,6 +77,7 @@ func connect(kubeconfig []byte, timeout time.Duration) (kubernetes.Interface, er
 		return nil, errors.New("the kubeconfig is not valid") // the decoder may quote it
 	}
 	config.Timeout = timeout
+	kube.LimitResponses(config, kube.MaxShootResponse)
 	return kubernetes.NewForConfig(config)
 }
 
@@ -165,7 +167,7 @@ func throttled(err error) bool { return apierrors.IsTooManyRequests(err) }
 // unavailable reports whether a kube-apiserver did not respond, or could not.
 func unavailable(err error) bool {
 	var transport *url.Error
-	return errors.As(err, &transport) || apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || apierrors.IsTimeout(err) ||
+	return errors.As(err, &transport) || errors.Is(err, kube.ErrTooLarge) || apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || apierrors.IsTimeout(err) ||
 		apierrors.IsServerTimeout(err) || apierrors.IsUnauthorized(err)
 }
 

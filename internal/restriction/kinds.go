@@ -35,6 +35,7 @@ var (
 	seeds               = corev1beta1.SchemeGroupVersion.WithResource("seeds")
 	serviceAccounts     = corev1.SchemeGroupVersion.WithResource("serviceaccounts")
 	shoots              = corev1beta1.SchemeGroupVersion.WithResource("shoots")
+	shootStatuses       = corev1beta1.SchemeGroupVersion.WithResource("shoots/status")
 	shootStates         = corev1beta1.SchemeGroupVersion.WithResource("shootstates")
 	workloadIdentities  = securityv1alpha1.SchemeGroupVersion.WithResource("workloadidentities")
 )
@@ -57,6 +58,7 @@ var objects = map[schema.GroupResource]client.Object{
 	seeds.GroupResource():               &corev1beta1.Seed{},
 	serviceAccounts.GroupResource():     &corev1.ServiceAccount{},
 	shoots.GroupResource():              &corev1beta1.Shoot{},
+	shootStatuses.GroupResource():       &corev1beta1.Shoot{},
 	shootStates.GroupResource():         &corev1beta1.ShootState{},
 	workloadIdentities.GroupResource():  &securityv1alpha1.WorkloadIdentity{},
 }

@@ -42,6 +42,7 @@ var forSeeds = table[requester.Seed]{
 	{Rule{secrets, creations}, typed(seedSecret)},
 	{Rule{seeds, []admissionv1.Operation{admissionv1.Create, admissionv1.Update, admissionv1.Delete}}, seedSeed},
 	{Rule{serviceAccounts, creationsOrUpdates}, typed(seedServiceAccount)},
+	{Rule{shootStatuses, updates}, typed(seedShootStatus)},
 	{Rule{shootStates, creations}, seedShootState},
 }
 
@@ -71,6 +72,21 @@ func ownSeed(of requester.Seed, obj client.Object, seed *string) error {
 		return nil
 	}
 	return forbid("%s %s does not belong to seed %q", kindOf(obj), shown(client.ObjectKeyFromObject(obj)), of.Name)
+}
+
+// seedShootStatus refuses to make another seed responsible for a Shoot than the one to which it is bound: the gardenlet in status.seedName acts on the
+// control plane.
+func seedShootStatus(_ context.Context, _ *Values, of requester.Seed, r *Request, shoot *corev1beta1.Shoot) error {
+	old, ok := r.Old.(*corev1beta1.Shoot)
+	before, after, bound := "", ptr.Deref(shoot.Status.SeedName, ""), ptr.Deref(shoot.Spec.SeedName, "")
+	if ok {
+		before = ptr.Deref(old.Status.SeedName, "")
+	}
+	takes, releases := after == of.Name && bound == of.Name, before == of.Name && after == bound
+	if before == after || takes || releases {
+		return nil
+	}
+	return forbid("Shoot %s: seed %q must not set status.seedName to %q", shown(client.ObjectKeyFromObject(shoot)), of.Name, after)
 }
 
 func onlyGardenlets(of requester.Seed, r *Request) error {

@@ -283,6 +283,21 @@ func TestSeed(t *testing.T) {
 	}, seedUsers...)
 
 	state := &corev1beta1.ShootState{ObjectMeta: meta(project, "s")}
+	responsible := func(bound, on string) *corev1beta1.Shoot {
+		return shoot(project, "s", bound, func(s *corev1beta1.Shoot) {
+			if s.Status.SeedName = nil; on != "" {
+				s.Status.SeedName = &on
+			}
+		})
+	}
+	run(t, decide, shootStatuses, map[string]test{
+		"takes over":                    {operation: update, object: responsible("foo", "foo"), old: responsible("foo", "")},
+		"no change":                     {operation: update, object: responsible("bar", "bar"), old: responsible("bar", "bar")},
+		"releases":                      {operation: update, object: responsible("bar", "bar"), old: responsible("bar", "foo")},
+		"makes another one responsible": {operation: update, object: responsible("foo", "bar"), old: responsible("foo", ""), want: 403, names: "status.seedName"},
+		"releases to a third one":       {operation: update, object: responsible("bar", "baz"), old: responsible("bar", "foo"), want: 403},
+		"takes from another one":        {operation: update, object: responsible("bar", "foo"), old: responsible("bar", "bar"), want: 403},
+	}, seedUsers...)
 	run(t, decide, shootStates, map[string]test{
 		"own":                 {object: state, stored: []client.Object{shoot(project, "s", "foo")}},
 		"during a migration":  {object: state, stored: []client.Object{shoot(project, "s", "bar", func(s *corev1beta1.Shoot) { s.Status.SeedName = new("foo") })}},

@@ -62,6 +62,8 @@ type Run struct {
 	SkipReadiness bool
 	// Restore returns the states of resources of extensions, in a run that restores a control plane from another seed. Nil means that it does not.
 	Restore func(ctx context.Context, kind, name string) (extensionobject.State, error)
+	// Protected is whether the dependency-watchdog probes the cluster: what it has scaled down stays so. Otherwise nothing would scale it up again.
+	Protected bool
 	// Clock tells the time.
 	Clock clock.PassiveClock
 }
@@ -139,6 +141,9 @@ func (r *Run) DeploymentReady(ctx context.Context, name string) error {
 // ProtectedReplicas returns how many pods a Deployment has, which may not exist yet: the desired number, or those that it has while the dependency-watchdog
 // has scaled it down, as the kube-apiserver cannot be reached from the nodes.
 func (r *Run) ProtectedReplicas(ctx context.Context, name string, desired int32) (int32, error) {
+	if !r.Protected {
+		return desired, nil
+	}
 	existing := &appsv1.Deployment{}
 	if err := r.SeedAPI.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, existing); client.IgnoreNotFound(err) != nil {
 		return 0, fmt.Errorf("read Deployment %q: %w", name, err)

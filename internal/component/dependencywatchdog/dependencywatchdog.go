@@ -96,7 +96,7 @@ func ProberObjects(v Values) ([]client.Object, error) {
 			dependent(names[2], true, Scaling{Level: 2}, Scaling{}),
 		},
 	}
-	return v.objects(ProberRole, config, []string{"--kube-api-qps=20", "--kube-api-burst=100"},
+	return v.objects(ProberRole, config, []string{"--kube-api-qps=20", "--kube-api-burst=100", "--concurrent-reconciles=20"},
 		map[string]string{workload.AllShootsPolicyLabel(kubeapiserver.Name, 443): constants.NetworkPolicyAllowed},
 		workload.Rule("extensions.gardener.cloud", "clusters", "get list watch"),
 		workload.Rule("", "secrets", "get"), // with kubeconfigs

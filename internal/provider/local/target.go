@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +17,13 @@ import (
 // kubeconfigKey is the key of the shoot's credentials with the kubeconfig of the cluster whose pods are its machines. Without it, that is the cluster of
 // the seed. A control plane can only move to another seed with it.
 const kubeconfigKey = "kubeconfig"
+
+const (
+	// userTimeout limits a request to a cluster of a user.
+	userTimeout = 30 * time.Second
+	// mostOfUser is how many bytes a response of it may have.
+	mostOfUser = 8 << 20
+)
 
 // kubeconfigOf returns the kubeconfig in the credentials of a shoot, or nothing if there is none.
 func kubeconfigOf(ctx context.Context, reader client.Reader, ref corev1.SecretReference) ([]byte, error) {
@@ -35,6 +43,9 @@ func target(ctx context.Context, seed client.Client, reader client.Reader, ref c
 	}
 	config, err := kube.ConfigOfUser(kubeconfig)
 	if err == nil {
+		// It is the user's: a server that answers late or much must not hold up other shoots.
+		config.Timeout = userTimeout
+		kube.LimitResponses(config, mostOfUser)
 		c, err = client.New(config, client.Options{Scheme: seed.Scheme()})
 	}
 	if err != nil {

@@ -400,3 +400,11 @@ func NetworkingStatus(spec *corev1beta1.Networking, before *corev1beta1.Networki
 	fill(&after.Services, spec.Services)
 	return after
 }
+
+// OwnNamespace returns an error if a Namespace of the seed is not that of the shoot's control plane. Its name is in a status that others can write.
+func OwnNamespace(namespace *corev1.Namespace, shoot *corev1beta1.Shoot) error {
+	if owner := namespace.Annotations[constants.ShootUIDAnnotation]; owner != string(shoot.UID) {
+		return fmt.Errorf("Namespace %q in the seed is not that of Shoot %s/%s: it belongs to UID %q", namespace.Name, shoot.Namespace, shoot.Name, owner)
+	}
+	return nil
+}

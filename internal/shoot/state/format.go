@@ -152,6 +152,10 @@ func encodeMachines(state *worker.State) (*corev1beta1.GardenerResourceData, err
 	return &corev1beta1.GardenerResourceData{Name: machineStateName, Type: constants.DataTypeMachineState, Data: runtime.RawExtension{Raw: raw}}, nil
 }
 
+// mostMachineState is how many bytes the state of machines may have when it is decompressed, which is that of more than 10,000 machines: who wrote it may
+// be the gardenlet of another seed.
+const mostMachineState = 32 << 20
+
 // Machines returns the state of machines for status.state of the Worker, or nil if there is none.
 func Machines(spec *corev1beta1.ShootStateSpec) (*runtime.RawExtension, error) {
 	at := slices.IndexFunc(spec.Gardener, func(d corev1beta1.GardenerResourceData) bool { return d.Type == constants.DataTypeMachineState })
@@ -166,9 +170,12 @@ func Machines(spec *corev1beta1.ShootStateSpec) (*runtime.RawExtension, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decompress machines of the ShootState: %w", err)
 	}
-	raw, err := io.ReadAll(reader)
+	raw, err := io.ReadAll(io.LimitReader(reader, mostMachineState+1))
 	if err != nil {
 		return nil, fmt.Errorf("decompress machines of the ShootState: %w", err)
+	}
+	if len(raw) > mostMachineState {
+		return nil, fmt.Errorf("machines of the ShootState have more than %d bytes", mostMachineState)
 	}
 	return &runtime.RawExtension{Raw: raw}, nil
 }

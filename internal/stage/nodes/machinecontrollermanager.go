@@ -88,7 +88,7 @@ func (in Inputs) managerReplicas(ctx context.Context) (int32, error) {
 	switch {
 	case in.Hibernates && !busy:
 		return 0, nil
-	case busy && (protects || in.Hibernates && current > 0):
+	case busy && (protects && in.Run.Protected || in.Hibernates && current > 0):
 		return current, nil
 	}
 	return in.Replicas, nil

@@ -48,6 +48,7 @@ func TestReplicasOfMachineControllerManager(t *testing.T) {
 		"hibernating, a machine may still come":   {in: Inputs{Hibernates: true}, existing: []client.Object{idle, set, manager(1, nil)}, want: 1},
 		"hibernating, a change is not observed":   {in: Inputs{Hibernates: true}, existing: []client.Object{unobserved, manager(1, nil)}, want: 1},
 		"hibernating, a pool is being deleted":    {in: Inputs{Hibernates: true}, existing: []client.Object{deleted, manager(1, nil)}, want: 1},
+		"hibernating, protected before":           {in: Inputs{Hibernates: true}, existing: []client.Object{full, manager(0, protected)}, want: 2},
 		"hibernating, no machines":                {in: Inputs{Hibernates: true}, existing: []client.Object{idle, manager(1, nil)}, want: 0},
 		"created hibernated":                      {in: Inputs{Hibernates: true}, want: 0},
 		"deleted":                                 {in: Inputs{Deletes: true}, existing: []client.Object{full, manager(0, protected)}, want: 2},
@@ -55,7 +56,7 @@ func TestReplicasOfMachineControllerManager(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := tc.in
-			in.Run = &stage.Run{SeedAPI: fake.NewClientBuilder().WithScheme(stagetest.Scheme(t)).WithObjects(tc.existing...).Build(), Namespace: stagetest.Namespace}
+			in.Run = &stage.Run{SeedAPI: fake.NewClientBuilder().WithScheme(stagetest.Scheme(t)).WithObjects(tc.existing...).Build(), Namespace: stagetest.Namespace, Protected: !in.Hibernates}
 			in.Replicas = 2
 			got, err := in.managerReplicas(t.Context())
 			if err != nil {

@@ -170,6 +170,9 @@ func supports(seed *corev1beta1.Seed, restriction string) bool {
 
 // canMove checks that the control plane can be migrated from one seed to the other.
 func canMove(in *input) error {
+	if last := in.old.Status.LastOperation; last != nil && last.Type == corev1beta1.LastOperationTypeRestore && last.State != corev1beta1.LastOperationStateSucceeded {
+		return errors.New("the shoot cannot move again before the operation Restore has succeeded: its backups may not be complete on the seed yet")
+	}
 	for _, seed := range []*corev1beta1.Seed{in.oldSeed, in.seed} {
 		if seed.Spec.Backup == nil {
 			return fmt.Errorf("seed %q has no backup configured, which it takes to move the shoot", seed.Name)

@@ -10,6 +10,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/clusterautoscaler"
+	"gardener.cloud/gardener/internal/component/dependencywatchdog"
 	etcdcomponent "gardener.cloud/gardener/internal/component/etcd"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/kubecontrollermanager"
@@ -107,7 +108,7 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 		SeedAPI: r.SeedAPI, GardenCache: r.gardenCache, GardenAPI: r.GardenAPI, Namespace: o.Namespace, Name: shoot.Name, FieldManager: fieldManager,
 		Autoscalers: func(objects []client.Object) []client.Object { return values.Autoscalers(o, objects) },
 		Target:      stage.NewTarget(r.access(o), r.Connect, r.Discover), Clock: r.Clock,
-		SkipReadiness: !ends && skipsReadiness(shoot),
+		SkipReadiness: !ends && skipsReadiness(shoot), Protected: protected(o),
 	}
 	if restores {
 		run.Restore = restoration.States(run, &o.Restoration.Saved)
@@ -314,4 +315,9 @@ func (r *reconciler) clusterValues(o *observed.State, shoot *corev1beta1.Shoot) 
 // writeCluster writes the Cluster resource of a shoot, with what its status says now.
 func (r *reconciler) writeCluster(ctx context.Context, o *observed.State, shoot *corev1beta1.Shoot) error {
 	return foundation.WriteCluster(ctx, r.SeedAPI, r.clusterValues(o, shoot))
+}
+
+// protected is whether the dependency-watchdog probes a shoot: not while it is hibernated or becomes so.
+func protected(o *observed.State) bool {
+	return !o.Shoot.Workerless() && dependencywatchdog.ProberEnabled(o.Seed) && !o.Shoot.HibernationWanted() && !o.Shoot.Status.Hibernated
 }

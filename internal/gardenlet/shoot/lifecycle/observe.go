@@ -47,8 +47,8 @@ func (r observer) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed *c
 		return nil, fmt.Errorf("read Namespace %q: %w", o.Namespace, err)
 	}
 	o.HasNamespace = existing.UID != ""
-	if owner := existing.Annotations[constants.ShootUIDAnnotation]; o.HasNamespace && owner != "" && owner != string(shoot.UID) {
-		return nil, fmt.Errorf("Namespace %q in the seed belongs to another shoot with UID %s", o.Namespace, owner)
+	if err := observed.OwnNamespace(existing, shoot); o.HasNamespace && err != nil {
+		return nil, err
 	}
 	if shoot.HibernationWanted() && shoot.Status.Hibernated {
 		if o.Stopped, err = r.apiServerStopped(ctx, o.Namespace); err != nil {

@@ -189,6 +189,7 @@ func TestEndOfIgnoring(t *testing.T) {
 	f.seed.Name = "here"
 	profile, namespace := &corev1beta1.CloudProfile{}, &corev1.Namespace{}
 	profile.Name, namespace.Name, namespace.UID = "local", shoot.Status.TechnicalID, "1"
+	namespace.Annotations = map[string]string{constants.ShootUIDAnnotation: string(shoot.UID)}
 	ignored := shoot.DeepCopy()
 	ignored.Annotations = map[string]string{constants.ShootIgnore: "true"}
 	f.config.RespectSyncPeriodOverwrite = new(true)

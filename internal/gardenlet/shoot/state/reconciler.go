@@ -19,6 +19,7 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/shoot/observed"
 	"gardener.cloud/gardener/internal/shoot/state"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // passTimeout limits a pass, which reads all Secrets and extension resources of one control plane.
@@ -99,6 +100,13 @@ func Delete(ctx context.Context, gardenAPI client.Client, key client.ObjectKey) 
 
 // save writes the state of a control plane to the garden.
 func (r *reconciler) save(ctx context.Context, shoot *corev1beta1.Shoot) error {
+	namespace := &corev1.Namespace{}
+	if err := r.SeedAPI.Get(ctx, client.ObjectKey{Name: shoot.Status.TechnicalID}, namespace); err != nil {
+		return fmt.Errorf("read Namespace %q: %w", shoot.Status.TechnicalID, err)
+	}
+	if err := observed.OwnNamespace(namespace, shoot); err != nil {
+		return err
+	}
 	spec, err := state.Collect(ctx, r.SeedAPI, shoot.Status.TechnicalID, observed.BackupEntryName(shoot))
 	if err != nil {
 		return err

@@ -81,7 +81,7 @@ func newReconciler(t *testing.T) (*reconciler, reconcile.Request) {
 	t.Helper()
 	const namespace = "shoot--dev--a"
 	shoot := &corev1beta1.Shoot{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "a", Finalizers: []string{"gardener"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "a", UID: "1", Finalizers: []string{"gardener"}},
 		Status: corev1beta1.ShootStatus{TechnicalID: namespace, SeedName: new("s"), LastOperation: &corev1beta1.LastOperation{
 			Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateSucceeded,
 		}},
@@ -103,6 +103,7 @@ func newReconciler(t *testing.T) (*reconciler, reconcile.Request) {
 		secret("ca-1", map[string]string{"managed-by": "secrets-manager", "persist": "true", "name": "ca"}),
 		secret("kube-apiserver-1", map[string]string{"managed-by": "secrets-manager", "name": "kube-apiserver"}),
 		secret("of-worker", nil), worker,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Annotations: map[string]string{"shoot.gardener.cloud/uid": "1"}}},
 		&extensionsv1alpha1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}},
 	).Build()
 	return &reconciler{gardenCache: garden, Values: Values{
@@ -198,5 +199,24 @@ func TestStatesAreSavedIfReadingAManagedSeedIsForbidden(t *testing.T) {
 	}
 	if err := r.gardenCache.Get(t.Context(), request.NamespacedName, &corev1beta1.ShootState{}); err != nil {
 		t.Errorf("no state was saved: %v", err)
+	}
+}
+
+// The name of the namespace is in a status that another gardenlet may have written.
+func TestNoStateOfAnotherShootIsSaved(t *testing.T) {
+	r, request := newReconciler(t)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--a"}}
+	for _, owner := range []map[string]string{{"shoot.gardener.cloud/uid": "2"}, nil} {
+		namespace.Annotations = owner
+		if err := r.SeedAPI.Update(t.Context(), namespace); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Reconcile(t.Context(), request); err == nil {
+			t.Error("no error")
+		}
+		states := &corev1beta1.ShootStateList{}
+		if err := r.GardenAPI.List(t.Context(), states); err != nil || len(states.Items) > 0 {
+			t.Errorf("%d ShootStates (%v)", len(states.Items), err)
+		}
 	}
 }
