@@ -37,9 +37,9 @@ const (
 	LastAppliedALTAnnotation = "node.machine.sapcloud.io/last-applied-anno-labels-taints"
 	// LastAppliedVirtualCapacityAnnotation on a Node is the JSON of the virtual capacity that was put on it last.
 	LastAppliedVirtualCapacityAnnotation = "node.machine.sapcloud.io/last-applied-virtual-capacity"
-	// ScaleDownDisabled on a Node keeps the cluster-autoscaler from deleting its machine. ScaleDownDisabledByMCM says that the machine-controller-manager
-	// set it, which removes both after an update.
-	ScaleDownDisabled      = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+	// ScaleDownDisabled on a Node keeps the cluster-autoscaler from deleting its machine.
+	ScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+	// ScaleDownDisabledByMCM on a Node says that the machine-controller-manager set ScaleDownDisabled; it removes both after an update.
 	ScaleDownDisabledByMCM = "cluster-autoscaler.kubernetes.io/scale-down-disabled-by-mcm"
 	// MachineUpdateFailedReason on a Node says why its machine could not be updated in place.
 	MachineUpdateFailedReason = "node.machine.sapcloud.io/update-failed-reason"
