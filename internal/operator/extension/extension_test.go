@@ -46,13 +46,15 @@ func TestWanted(t *testing.T) {
 		"in the spec, in another case, with a configuration": {
 			specified:  []operatorv1alpha1.GardenExtension{{Type: "Early", ProviderConfig: config}},
 			extensions: []operatorv1alpha1.Extension{with(resource("other", garden)), with(early)},
-			want:       []stageextension.Extension{{Type: "early", Config: config, Reconcile: before, Delete: after}},
+			want:       []stageextension.Extension{{Type: "early", Config: config, Reconcile: before, Delete: after, Migrate: before}},
 		},
 		"enabled for gardens, sorted, with the default lifecycle": {
 			extensions: []operatorv1alpha1.Extension{
 				with(enabled(resource("b", garden, shoot), garden), enabled(resource("c", garden, shoot), shoot)), with(enabled(resource("a", garden), garden)),
 			},
-			want: []stageextension.Extension{{Type: "a", Reconcile: after, Delete: before}, {Type: "b", Reconcile: after, Delete: before}},
+			want: []stageextension.Extension{
+				{Type: "a", Reconcile: after, Delete: before, Migrate: before}, {Type: "b", Reconcile: after, Delete: before, Migrate: before},
+			},
 		},
 		"not for gardens, not primary, or of no Extension": {
 			specified:  []operatorv1alpha1.GardenExtension{{Type: "a"}, {Type: "secondary"}, {Type: "unknown"}},
