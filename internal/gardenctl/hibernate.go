@@ -52,20 +52,29 @@ Schedules of the shoot stay in effect, and change this at their next time.`,
 	return cmd
 }
 
+// readToChange reads a shoot whose spec can change, as it is not being deleted.
+func (c *cli) readToChange(ctx context.Context, args []string) (*place, *corev1beta1.Shoot, error) {
+	p, err := c.find(ctx, args)
+	if err != nil {
+		return nil, nil, err
+	}
+	shoot, err := c.read(ctx, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := notDeleted(shoot, c.program()); err != nil {
+		return nil, nil, fmt.Errorf("shoot %q: %w", p.name, err)
+	}
+	return p, shoot, nil
+}
+
 // slumber changes the spec of a shoot, and returns its new generation.
 func (c *cli) slumber(ctx context.Context, s slumber, args []string) (*place, int64, error) {
 	ctx, cancel := within(ctx, requestTimeout)
 	defer cancel()
-	p, err := c.find(ctx, args)
+	p, shoot, err := c.readToChange(ctx, args)
 	if err != nil {
 		return nil, 0, err
-	}
-	shoot, err := c.read(ctx, p)
-	if err != nil {
-		return nil, 0, err
-	}
-	if err := notDeleted(shoot, c.program()); err != nil {
-		return nil, 0, fmt.Errorf("shoot %q: %w", p.name, err)
 	}
 	before := shoot.DeepCopy()
 	if shoot.Spec.Hibernation == nil {

@@ -44,16 +44,9 @@ it, and then has another address. This is for operators: it needs permission to 
 func (c *cli) bind(ctx context.Context, args []string, seed string) (*place, int64, error) {
 	ctx, cancel := within(ctx, requestTimeout)
 	defer cancel()
-	p, err := c.find(ctx, args)
+	p, shoot, err := c.readToChange(ctx, args)
 	if err != nil {
 		return nil, 0, err
-	}
-	shoot, err := c.read(ctx, p)
-	if err != nil {
-		return nil, 0, err
-	}
-	if err := notDeleted(shoot, c.program()); err != nil {
-		return nil, 0, fmt.Errorf("shoot %q: %w", p.name, err)
 	}
 	if ptr.Deref(shoot.Spec.SeedName, "") != seed {
 		shoot.Spec.SeedName = &seed

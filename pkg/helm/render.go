@@ -16,6 +16,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/yaml"
 )
@@ -28,6 +29,15 @@ type Release struct {
 	Kubernetes version.Info
 	// Values override those of the chart.
 	Values map[string]any
+}
+
+// KubernetesVersion returns a version, such as 1.36.3, in the form in which charts see that of a cluster.
+func KubernetesVersion(text string) (version.Info, error) {
+	parsed, err := utilversion.ParseGeneric(text)
+	if err != nil {
+		return version.Info{}, err
+	}
+	return version.Info{Major: fmt.Sprint(parsed.Major()), Minor: fmt.Sprint(parsed.Minor()), GitVersion: "v" + strings.TrimPrefix(text, "v")}, nil
 }
 
 // Error is an error of a chart. It may quote values and what templates make of them.

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +26,7 @@ import (
 	"gardener.cloud/gardener/internal/component/verticalpodautoscaler"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/shoot/access"
+	"gardener.cloud/gardener/pkg/helm"
 )
 
 type reconciler struct {
@@ -218,14 +217,11 @@ func (r *reconciler) render(d desired, shoot *corev1beta1.Shoot, annotations map
 	if err != nil {
 		return nil, err
 	}
-	return release.Objects(r.archive, kubernetesVersion(shoot.Spec.Kubernetes.Version), values)
-}
-
-// kubernetesVersion returns a version as charts ask for it.
-func kubernetesVersion(text string) version.Info {
-	major, rest, _ := strings.Cut(text, ".")
-	minor, _, _ := strings.Cut(rest, ".")
-	return version.Info{GitVersion: "v" + text, Major: major, Minor: minor}
+	kubernetes, err := helm.KubernetesVersion(shoot.Spec.Kubernetes.Version)
+	if err != nil {
+		return nil, fmt.Errorf("version of the Shoot: %w", err)
+	}
+	return release.Objects(r.archive, kubernetes, values)
 }
 
 // checkSeed returns an error if a shoot cannot be the Seed of a configuration, and a checksum of the credentials for backups, which is empty without

@@ -121,13 +121,12 @@ func collectResources(
 			if err := seedAPI.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, object); err != nil {
 				return nil, fmt.Errorf("read %s %q, which %s %q refers to: %w", ref.Kind, ref.Name, state.Kind, *state.Name, err)
 			}
-			content := object.DeepCopy()
 			// These fields are set by the API server, or name objects that the next seed does not have.
 			for _, field := range []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "ownerReferences", "finalizers"} {
-				unstructured.RemoveNestedField(content.Object, "metadata", field)
+				unstructured.RemoveNestedField(object.Object, "metadata", field)
 			}
-			unstructured.RemoveNestedField(content.Object, "status")
-			data, err := json.Marshal(content.Object)
+			unstructured.RemoveNestedField(object.Object, "status")
+			data, err := json.Marshal(object.Object)
 			if err != nil {
 				return nil, fmt.Errorf("encode %s %q", ref.Kind, ref.Name) // the error itself may quote its data
 			}

@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -142,7 +141,7 @@ func (in Inputs) deleteManagedResources(ctx context.Context) error {
 		if err := c.Delete(ctx, mr); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete ManagedResource %q: %w", mr.Name, err)
 		}
-		if ptr.Deref(mr.Spec.Class, "") != "" {
+		if !ofCluster(mr) {
 			continue // its objects in the seed have to be deleted
 		}
 		// Only now: gardener-resource-manager cannot add its finalizer again to an object that is deleted.

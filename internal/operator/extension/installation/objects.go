@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/version"
 	podsecurityapi "k8s.io/pod-security-admission/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +21,7 @@ import (
 	"gardener.cloud/gardener/internal/chart"
 	"gardener.cloud/gardener/internal/component/shootaccess"
 	"gardener.cloud/gardener/internal/operator/extension"
+	"gardener.cloud/gardener/pkg/helm"
 )
 
 const (
@@ -108,12 +108,11 @@ func values(raw *apiextensionsv1.JSON, data *chart.Resources, own map[string]any
 
 // virtualVersion returns the Kubernetes version of the virtual garden in the form in which charts see it.
 func virtualVersion(garden *operatorv1alpha1.Garden) (version.Info, error) {
-	text := garden.Spec.VirtualCluster.Kubernetes.Version
-	parsed, err := utilversion.ParseGeneric(text)
+	info, err := helm.KubernetesVersion(garden.Spec.VirtualCluster.Kubernetes.Version)
 	if err != nil {
-		return version.Info{}, fmt.Errorf("version of the virtual garden: %w", err)
+		return info, fmt.Errorf("version of the virtual garden: %w", err)
 	}
-	return version.Info{Major: fmt.Sprint(parsed.Major()), Minor: fmt.Sprint(parsed.Minor()), GitVersion: "v" + strings.TrimPrefix(text, "v")}, nil
+	return info, nil
 }
 
 // injectKubeconfig mounts the generic kubeconfig for the virtual garden, with the token of the admission controller, into all containers.
