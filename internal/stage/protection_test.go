@@ -29,9 +29,13 @@ func TestProtectedReplicas(t *testing.T) {
 		"hibernates while the watchdog protects": {existing: deployment(new(int32(1)), true), desired: 0, want: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			run := &Run{SeedAPI: fake.NewClientBuilder().WithObjects(tc.existing).Build(), Namespace: "a"}
+			run := &Run{SeedAPI: fake.NewClientBuilder().WithObjects(tc.existing).Build(), Namespace: "a", Protected: true}
 			if got, err := run.ProtectedReplicas(t.Context(), "d", tc.desired); err != nil || got != tc.want {
 				t.Errorf("ProtectedReplicas() = %d, %v, want %d", got, err, tc.want)
+			}
+			run.Protected = false
+			if got, err := run.ProtectedReplicas(t.Context(), "d", tc.desired); err != nil || got != tc.desired {
+				t.Errorf("ProtectedReplicas() without the watchdog = %d, %v, want %d", got, err, tc.desired)
 			}
 		})
 	}
