@@ -251,6 +251,12 @@ func testMigrationConstraint(t *testing.T, g *garden) {
 	is("True DestinationSeedReady")
 	editStatus(t, g, to, func(s *corev1beta1.Seed) { s.Status.Gardener.Version = "v1.2.4" })
 	is("False DestinationSeedUnready")
+	env.Await(t, g.client, to, func(s *corev1beta1.Seed) error {
+		if len(s.Finalizers) == 0 {
+			return errors.New("another controller does not protect the Seed yet")
+		}
+		return nil
+	})
 	g.delete(t, to)
 	is("False DestinationSeedInDeletion")
 	editStatus(t, g, s, func(s *corev1beta1.Shoot) { s.Status.SeedName = new("to") })
