@@ -65,7 +65,7 @@ func Add[T extensionsv1alpha1.Object](mgr manager.Manager, options Options[T]) e
 	if options.Name == "" || len(options.Types) == 0 || options.Actuator == nil {
 		return errors.New("an extension needs a name, a type and an actuator")
 	}
-	r := &reconciler[T]{Options: options, client: mgr.GetClient(), recorder: mgr.GetEventRecorder(options.Name)}
+	r := &reconciler[T]{Options: options, client: mgr.GetClient(), reader: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder(options.Name)}
 	gvk, err := apiutil.GVKForObject(newObject[T](), mgr.GetScheme())
 	if err != nil {
 		return err

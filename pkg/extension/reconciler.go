@@ -33,25 +33,26 @@ type reconciler[T extensionsv1alpha1.Object] struct {
 	Options[T]
 	kind, finalizer string
 	client          client.Client
+	reader          client.Reader // without a cache
 	recorder        events.EventRecorder
 }
 
 // Reconcile does the operation that is requested for an object.
 func (r *reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	obj := newObject[T]()
-	if err := r.client.Get(ctx, req.NamespacedName, obj); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	obj, operation, err := r.read(ctx, r.client, req)
+	if err == nil && operation != "" {
+		// The cache may not have the end of an operation yet: what it restored or deleted may have changed since, also by a new object of this name.
+		// Nor may it have the Cluster that was written before this operation was requested.
+		obj, operation, err = r.read(ctx, r.reader, req)
 	}
-	operation := decide(obj, r.finalizer, r.ByGeneration)
-	if !r.responsible(obj) || operation == "" {
-		return reconcile.Result{}, nil
+	if err != nil || operation == "" {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, fmt.Errorf("timed out after %s", r.Timeout))
 	defer cancel()
 	var cluster *Cluster
 	if req.Namespace != "" && r.ofShoots() {
-		var err error
-		if cluster, err = ReadCluster(ctx, r.client, req.Namespace); err != nil {
+		if cluster, err = ReadCluster(ctx, r.reader, req.Namespace); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -59,7 +60,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 		logf.FromContext(ctx).V(1).Info("Skipping object", "reason", reason)
 		return reconcile.Result{}, nil // The watch of Clusters requeues it.
 	}
-	err := r.operate(ctx, obj, cluster, operation)
+	err = r.operate(ctx, obj, cluster, operation)
 	var waiting *Wait
 	switch {
 	case errors.As(err, &waiting) && waiting.After > 0:
@@ -70,6 +71,15 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 		return reconcile.Result{RequeueAfter: retryConflictAfter}, nil
 	}
 	return reconcile.Result{}, err
+}
+
+// read reads an object, and decides which operation is to be done on it.
+func (r *reconciler[T]) read(ctx context.Context, reader client.Reader, req reconcile.Request) (T, corev1beta1.LastOperationType, error) {
+	obj := newObject[T]()
+	if err := reader.Get(ctx, req.NamespacedName, obj); err != nil || !r.responsible(obj) {
+		return obj, "", err
+	}
+	return obj, decide(obj, r.finalizer, r.ByGeneration), nil
 }
 
 // operate reports that an operation has begun, does it, and reports its result.

@@ -229,7 +229,9 @@ func (s *run) await(t *testing.T, obj extensionsv1alpha1.Object, check func(exte
 			return
 		case err != nil && ctx.Err() == nil:
 			t.Fatalf("read: %v", err)
-		case err == nil && check != nil:
+		case err == nil && check == nil:
+			reason = stillThere(obj)
+		case err == nil:
 			if reason = check(obj); reason == nil {
 				return
 			}
@@ -245,6 +247,15 @@ func (s *run) await(t *testing.T, obj extensionsv1alpha1.Object, check func(exte
 			t.Fatalf("timed out after %s: %v", s.Timeout, reason)
 		}
 	}
+}
+
+// stillThere says what keeps an object that is being deleted.
+func stillThere(obj extensionsv1alpha1.Object) error {
+	err := fmt.Errorf("it still exists, with finalizers %v", obj.GetFinalizers())
+	if last := obj.GetExtensionStatus().GetLastOperation(); last != nil {
+		return fmt.Errorf("%w; last operation is %s %s: %s", err, last.Type, last.State, last.Description)
+	}
+	return err
 }
 
 // watch returns the events of one object, first one for its current state.
