@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
@@ -57,6 +58,7 @@ type story struct {
 	// inside is a client of the shoot, from config.
 	config    *rest.Config
 	inside    client.WithWatch
+	strategy  corev1beta1.MachineUpdateStrategy
 	clientset kubernetes.Interface
 	probes    *probes
 	stop      context.CancelFunc // of the probes
@@ -84,6 +86,7 @@ func runNodes(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	name := flags.String("landscape", "local", "name of the landscape, which must be up")
 	manifest := flags.String("f", "example/shoot.yaml", "the shoot to create, with another name and two pools")
 	versions := flags.String("versions", "1.35.4,1.36.1,1.36.3", "of Kubernetes: the first one, and those to upgrade to")
+	strategy := flags.String("strategy", "", "update strategy of the pools, for example AutoInPlaceUpdate, which needs the feature gate InPlaceNodeUpdates in the garden")
 	only := flags.String("steps", "", "a regular expression; steps whose names do not match it are left out")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -100,7 +103,7 @@ func runNodes(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	}
 	s := &story{
 		landscape: l, clients: c, killer: &killer{landscape: *name}, key: client.ObjectKey{Namespace: landscape.SampleShoot.Namespace, Name: "nodes"},
-		manifest: *manifest, versions: strings.Split(*versions, ","), stop: func() {},
+		manifest: *manifest, versions: strings.Split(*versions, ","), stop: func() {}, strategy: corev1beta1.MachineUpdateStrategy(*strategy),
 	}
 	defer func() { s.stop() }()
 	if err := s.connect(ctx); client.IgnoreNotFound(err) != nil {
@@ -128,6 +131,14 @@ func (s *story) steps() []step {
 		{"another machine type", s.changeType},
 		{"another kubelet configuration", s.configureKubelet},
 		{"a budget without disruptions", s.block},
+	}
+	if s.strategy.InPlace() {
+		steps = []step{
+			{"create with two pools", s.create},
+			{"deploy a workload", s.deploy},
+			{"another kubelet configuration", s.configureKubelet},
+			{"more resources reserved", s.reserve},
+		}
 	}
 	for _, version := range s.versions[1:] {
 		steps = append(steps, step{"upgrade to " + version, s.upgrade(version)})
@@ -206,6 +217,12 @@ func (s *story) create(ctx context.Context) (string, error) {
 	for name, count := range map[string]int32{tested: 2, other: 1} {
 		worker := *template.DeepCopy()
 		worker.Name, worker.Minimum, worker.Maximum = name, count, count
+		if s.strategy != "" {
+			worker.UpdateStrategy = &s.strategy
+		}
+		if s.strategy.InPlace() {
+			worker.MaxSurge, worker.MaxUnavailable = new(intstr.FromInt32(0)), new(intstr.FromInt32(1))
+		}
 		shoot.Spec.Provider.Workers = append(shoot.Spec.Provider.Workers, worker)
 	}
 	if err := client.IgnoreAlreadyExists(s.garden.Create(ctx, shoot)); err != nil {
@@ -455,8 +472,8 @@ func (s *story) configureKubelet(ctx context.Context) (string, error) {
 	}
 	return s.settled(ctx, func() error {
 		return s.pool(ctx, tested, 2, func(node *corev1.Node) error {
-			if !slices.Contains(before, node.Name) {
-				return fmt.Errorf("node %s is new", node.Name)
+			if err := onlyOf(before)(node); err != nil {
+				return err
 			}
 			if got := node.Status.Capacity.Pods().Value(); got != pods {
 				return fmt.Errorf("node %s has a capacity of %d pods", node.Name, got)
@@ -464,6 +481,43 @@ func (s *story) configureKubelet(ctx context.Context) (string, error) {
 			return nil
 		})
 	})
+}
+
+// reserve changes what is reserved for the kubelet, for which nodes that are updated in place are drained.
+func (s *story) reserve(ctx context.Context) (string, error) {
+	before, err := s.nodeNames(ctx)
+	if err != nil {
+		return "", err
+	}
+	reserved := resource.MustParse("333Mi")
+	if err := s.change(ctx, func(spec *corev1beta1.ShootSpec) {
+		if spec.Kubernetes.Kubelet == nil {
+			spec.Kubernetes.Kubelet = &corev1beta1.KubeletConfig{}
+		}
+		spec.Kubernetes.Kubelet.KubeReserved = &corev1beta1.KubeletConfigReserved{Memory: &reserved}
+	}); err != nil {
+		return "", err
+	}
+	done := onlyOf(before)
+	return s.settled(ctx, func() error {
+		return s.pool(ctx, tested, 2, func(node *corev1.Node) error {
+			at := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == machinev1alpha1.NodeInPlaceUpdate })
+			if at < 0 || node.Status.Conditions[at].Reason != machinev1alpha1.UpdateSuccessful {
+				return fmt.Errorf("node %s is not updated", node.Name)
+			}
+			return done(node)
+		})
+	})
+}
+
+// onlyOf checks that nodes are not new.
+func onlyOf(names []string) func(*corev1.Node) error {
+	return func(node *corev1.Node) error {
+		if !slices.Contains(names, node.Name) {
+			return fmt.Errorf("node %s is new", node.Name)
+		}
+		return nil
+	}
 }
 
 // block replaces machines while a PodDisruptionBudget allows no disruption, and allows it after a while.
@@ -563,7 +617,11 @@ func (s *story) rotate(ctx context.Context) (string, error) {
 	if err := s.operate(ctx, constants.OperationRotateCredentialsComplete, corev1beta1.RotationCompleted); err != nil {
 		return "", err
 	}
-	_, err = s.settled(ctx, func() error { return errors.Join(s.pool(ctx, tested, 2, noneOf(old)), s.pool(ctx, other, 1, nil)) })
+	check := noneOf(old)
+	if s.strategy.InPlace() {
+		check = onlyOf(old)
+	}
+	_, err = s.settled(ctx, func() error { return errors.Join(s.pool(ctx, tested, 2, check), s.pool(ctx, other, 1, nil)) })
 	return note, err
 }
 
