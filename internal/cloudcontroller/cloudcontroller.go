@@ -1,0 +1,142 @@
+// Package cloudcontroller has the process that gives Services of type LoadBalancer of a shoot an address: the cloud-controller-manager of local
+// infrastructures, with the service controller of k8s.io/cloud-provider. A load balancer is a Service in the cluster with the machines, so that cluster
+// decides what its address is.
+package cloudcontroller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/cloud-provider/controllers/service"
+	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
+	"k8s.io/component-base/metrics/prometheus/controllers"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	crlog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/machinecontroller/driver/local"
+	"gardener.cloud/gardener/internal/process"
+)
+
+const (
+	// Name is the name of the command.
+	Name = "cloud-controller-manager-local"
+	// Port is where metrics and probes are served.
+	Port int32 = 10258
+	// workers is how many Services are reconciled at a time.
+	workers = 5
+)
+
+// Options are the flags.
+type Options struct {
+	// Kubeconfig is for the shoot.
+	Kubeconfig string
+	// InfrastructureKubeconfig is for the cluster with the machines. Empty means that of this pod.
+	InfrastructureKubeconfig string
+	// Namespace is that of the control plane.
+	Namespace string
+	// Port is where metrics and probes are served.
+	Port int
+	// LogLevel and LogFormat are those of all processes.
+	LogLevel, LogFormat string
+}
+
+// NewCommand returns the command.
+func NewCommand() *cobra.Command {
+	o := &Options{Port: int(Port), LogLevel: "info", LogFormat: "json"}
+	cmd := &cobra.Command{
+		Use: Name, Short: "Give Services of a shoot with local machines addresses",
+		Example: "  " + Name + " --namespace=shoot--dev--crazy --kubeconfig=kubeconfig",
+		Version: process.Version(), Args: cobra.NoArgs, SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.Namespace == "" || o.Kubeconfig == "" {
+				return errors.New("--namespace and --kubeconfig must be set")
+			}
+			log := process.NewLogger(cmd.ErrOrStderr(), o.LogLevel, o.LogFormat)
+			crlog.SetLogger(log)
+			klog.SetLogger(log)
+			return component().Run(cmd.Context(), o, log)
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig of the shoot")
+	fs.StringVar(&o.InfrastructureKubeconfig, "infrastructure-kubeconfig", o.InfrastructureKubeconfig, "kubeconfig of the cluster with the machines; empty for the one of this pod")
+	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace of the control plane")
+	fs.IntVar(&o.Port, "port", o.Port, "port of /metrics, /healthz and /readyz")
+	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "info, debug or error")
+	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "json or text")
+	return cmd
+}
+
+// component describes the process. One replica runs at a time, so there is no leader to elect.
+func component() process.Component[Options] {
+	return process.Component[Options]{
+		Name: Name,
+		Settings: func(o *Options) process.Settings {
+			server := &process.Server{Port: o.Port}
+			return process.Settings{
+				Client:   componentbaseconfigv1alpha1.ClientConnectionConfiguration{Kubeconfig: o.Kubeconfig},
+				LogLevel: o.LogLevel, LogFormat: o.LogFormat, Health: server, Metrics: server,
+			}
+		},
+		Wire: func(_ context.Context, p *process.Process, o *Options) error { return wire(p, o) },
+	}
+}
+
+func wire(p *process.Process, o *Options) error {
+	config, err := infrastructure(o.InfrastructureKubeconfig)
+	if err != nil {
+		return fmt.Errorf("cluster with the machines: %w", err)
+	}
+	machines, err := client.New(config, client.Options{Scheme: p.GetScheme()})
+	if err != nil {
+		return fmt.Errorf("cluster with the machines: %w", err)
+	}
+	shoot, err := kubernetes.NewForConfig(rest.AddUserAgent(p.GetConfig(), Name))
+	if err != nil {
+		return err
+	}
+	return p.Add(serve(shoot, &balancer{
+		client: machines, namespace: localv1alpha1.InfrastructureNamespace(o.Namespace), machines: map[string]string{local.LabelApp: local.LabelAppValue},
+	}, p.GetLogger()))
+}
+
+// infrastructure returns the configuration of clients of the cluster with the machines. A kubeconfig of it is a user's.
+func infrastructure(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
+		return process.ClientConfig(componentbaseconfigv1alpha1.ClientConnectionConfiguration{})
+	}
+	content, err := os.ReadFile(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return kube.ConfigOfUser(content)
+}
+
+// serve runs the service controller.
+func serve(shoot kubernetes.Interface, balancer *balancer, log logr.Logger) manager.RunnableFunc {
+	return func(ctx context.Context) error {
+		const never = 0 * time.Second // watches deliver every change
+		factory := informers.NewSharedInformerFactory(shoot, never)
+		controller, err := service.New(balancer, shoot, factory.Core().V1().Services(), factory.Core().V1().Nodes(), Name, utilfeature.DefaultFeatureGate)
+		if err != nil {
+			return err
+		}
+		factory.Start(ctx.Done())
+		log.Info("Serving load balancers", "namespace", balancer.namespace)
+		controller.Run(ctx, workers, controllers.NewControllerManagerMetrics(Name))
+		return nil
+	}
+}
