@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -61,7 +62,7 @@ func (b *balancer) EnsureLoadBalancer(ctx context.Context, cluster string, servi
 	if err != nil {
 		return nil, err
 	}
-	if err := kube.Apply(ctx, b.client, Name, wanted); err != nil {
+	if err := kube.Apply(ctx, b.client, Name, b.policy(wanted), wanted); err != nil {
 		return nil, err
 	}
 	status, _, err := b.GetLoadBalancer(ctx, cluster, service)
@@ -97,6 +98,23 @@ func (b *balancer) render(name string, service *corev1.Service) (*corev1.Service
 	return out, nil
 }
 
+// policy returns a NetworkPolicy that opens the node ports of a load balancer: machines are isolated. Its source ranges are for the load balancer, which may
+// hide the address of a client from the machines.
+func (b *balancer) policy(service *corev1.Service) *networkingv1.NetworkPolicy {
+	rule := networkingv1.NetworkPolicyIngressRule{}
+	for i := range service.Spec.Ports {
+		port := &service.Spec.Ports[i]
+		rule.Ports = append(rule.Ports, networkingv1.NetworkPolicyPort{Protocol: &port.Protocol, Port: &port.TargetPort})
+	}
+	return &networkingv1.NetworkPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name, Labels: service.Labels},
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: b.machines},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}, Ingress: []networkingv1.NetworkPolicyIngressRule{rule},
+		},
+	}
+}
+
 // shorten makes a value of a label, which has at most 63 characters.
 func shorten(name string) string {
 	const most = 63
@@ -108,11 +126,13 @@ func (b *balancer) UpdateLoadBalancer(context.Context, string, *corev1.Service, 
 	return nil
 }
 
-// EnsureLoadBalancerDeleted deletes the Service of the infrastructure.
+// EnsureLoadBalancerDeleted deletes the Service of the infrastructure, and its policy.
 func (b *balancer) EnsureLoadBalancerDeleted(ctx context.Context, cluster string, service *corev1.Service) error {
-	existing := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: b.GetLoadBalancerName(ctx, cluster, service)}}
-	if err := b.client.Delete(ctx, existing); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete the Service of the infrastructure: %w", err)
+	meta := metav1.ObjectMeta{Namespace: b.namespace, Name: b.GetLoadBalancerName(ctx, cluster, service)}
+	for _, object := range []client.Object{&corev1.Service{ObjectMeta: meta}, &networkingv1.NetworkPolicy{ObjectMeta: meta}} {
+		if err := b.client.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete %T %q of the infrastructure: %w", object, meta.Name, err)
+		}
 	}
 	return nil
 }
