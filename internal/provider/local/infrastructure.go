@@ -57,7 +57,7 @@ func (a *infrastructures) Reconcile(ctx context.Context, infrastructure *extensi
 		return err
 	}
 	namespace := namespaceFor(infrastructure)
-	policy := machinesPolicy(namespace.Name, networksOf(cluster.Seed, state, current.inSeed), a.registries)
+	policy := MachinesPolicy(namespace.Name, networksOf(cluster.Seed, state, current.inSeed), a.registries)
 	if err := kube.Apply(ctx, current, Name, namespace, policy); err != nil {
 		return err
 	}

@@ -34,11 +34,11 @@ func networksOf(seed *corev1beta1.Seed, state *infrastructureState, inSeed bool)
 	return networks
 }
 
-// machinesPolicy returns the policy for all pods of a namespace with machines, so that it is for those of former versions, too. Everything on a machine is
+// MachinesPolicy returns the policy for all pods of a namespace with machines, so that it is for those of former versions, too. Everything on a machine is
 // the owner's of the shoot: it reaches the other machines of the shoot, with which it exchanges what its pods send to each other, DNS, gateways to control
 // planes, registries and what is outside of the cluster. Other machines of the shoot alone reach it, as the control plane does through the tunnel that a
 // machine has opened.
-func machinesPolicy(namespace string, networks general.Networks, registries []localv1alpha1.MachineRegistry) *networkingv1.NetworkPolicy {
+func MachinesPolicy(namespace string, networks general.Networks, registries []localv1alpha1.MachineRegistry) *networkingv1.NetworkPolicy {
 	machines := []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}
 	gateways := networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{
 		MatchLabels: map[string]string{constants.GardenRole: constants.GardenRoleIstioIngress},
