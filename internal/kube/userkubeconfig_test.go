@@ -1,29 +1,35 @@
 package kube
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"gardener.cloud/gardener/internal/validation/destination"
 )
 
+// What a kubeconfig must not have, internal/validation/kubeconfig tests.
 func TestConfigOfUser(t *testing.T) {
 	kubeconfig := func(user, cluster string) string {
 		return `{kind: Config, apiVersion: v1, current-context: a, contexts: [{name: a, context: {user: a, cluster: a}}], users: [{name: a, user: ` + user +
 			`}], clusters: [{name: a, cluster: ` + cluster + `}]}`
 	}
 	for name, tc := range map[string]struct{ content, want string }{
-		"a token":          {kubeconfig("{token: t}", "{server: https://a}"), ""},
-		"a command":        {kubeconfig("{exec: {command: sh, apiVersion: client.authentication.k8s.io/v1}}", "{server: https://a}"), "not executed"},
-		"a plugin":         {kubeconfig("{auth-provider: {name: x}}", "{server: https://a}"), "not executed"},
-		"a token file":     {kubeconfig("{tokenFile: /t}", "{server: https://a}"), "not read"},
-		"a certificate":    {kubeconfig("{client-certificate: /t, client-key: /t}", "{server: https://a}"), "not read"},
-		"a CA":             {kubeconfig("{token: t}", "{server: https://a, certificate-authority: /t}"), "not read"},
-		"no server":        {kubeconfig("{token: t}", "{}"), "no cluster"},
-		"nothing":          {"", "no cluster"},
-		"not a kubeconfig": {"~secret~: [", "not valid"},
-		"plain text":       {"~secret~", "not valid"},
+		"a token":            {kubeconfig("{token: t}", "{server: https://a.example}"), ""},
+		"a command":          {kubeconfig("{exec: {command: sh, apiVersion: client.authentication.k8s.io/v1}}", "{server: https://a.example}"), "users[0].user.exec"},
+		"a plugin":           {kubeconfig("{auth-provider: {name: x}}", "{server: https://a.example}"), "users[0].user.auth-provider"},
+		"a token file":       {kubeconfig("{tokenFile: /t}", "{server: https://a.example}"), "users[0].user.tokenFile"},
+		"a CA file":          {kubeconfig("{token: t}", "{server: https://a.example, certificate-authority: /t}"), "clusters[0].cluster.certificate-authority"},
+		"this pod":           {kubeconfig("{token: t}", "{server: https://127.0.0.1}"), "clusters[0].cluster.server"},
+		"a metadata service": {kubeconfig("{token: t}", "{server: https://169.254.169.254}"), "clusters[0].cluster.server"},
+		"nothing":            {"", "current-context"},
+		"not a kubeconfig":   {"~secret~: [", "must be a YAML or JSON object"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := ConfigOfUser([]byte(tc.content))
+			_, err := ConfigOfUser([]byte(tc.content), destination.Host)
 			switch {
 			case tc.want == "" && err != nil:
 				t.Error(err)
@@ -31,5 +37,29 @@ func TestConfigOfUser(t *testing.T) {
 				t.Errorf("error is %v, want %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// A server cannot send the process to another one, and its name cannot resolve to an address in the pod.
+func TestHTTPClientOfUser(t *testing.T) {
+	server := httptest.NewTLSServer(http.RedirectHandler("https://attacker.example", http.StatusFound))
+	defer server.Close()
+	config := &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+	get := func(blocked func(string) string) (*http.Response, error) {
+		c, err := HTTPClientOfUser(config, blocked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Get(server.URL) //nolint:noctx // of a test
+	}
+	response, err := get(func(string) string { return "" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = response.Body.Close(); response.StatusCode != http.StatusFound {
+		t.Errorf("it has followed a redirect: %s", response.Status)
+	}
+	if response, err = get(destination.Host); err == nil || !strings.Contains(err.Error(), "must not be an address of the control plane itself") {
+		t.Errorf("it has connected to this pod: %v, %v", response, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
@@ -19,13 +20,29 @@ import (
 // The machines of provider-local are in the namespace of the Infrastructure, for which the process has a Role.
 func testLocal(t *testing.T, s *scenario) {
 	role, binding := local.DriverRole(s.namespace, localv1alpha1.InfrastructureNamespace(s.namespace))
-	s.local(t, "", role, binding)
+	s.local(t, &machinesCluster{}, role, binding)
 }
 
 // They may be in the cluster of a kubeconfig, which is another one than that of the Machines.
-func testLocalElsewhere(t *testing.T, s *scenario) { s.local(t, s.kubeconfig) }
+func testLocalElsewhere(t *testing.T, s *scenario) {
+	system := &corev1.Namespace{}
+	if err := s.Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
+		t.Fatal(err)
+	}
+	s.local(t, &machinesCluster{kubeconfig: s.kubeconfig, cluster: string(system.UID), blocked: func(string) string { return "" }})
+}
 
-func (s *scenario) local(t *testing.T, kubeconfig string, roles ...client.Object) {
+// A kubeconfig that is for another cluster now is not used: all machines would be lost, and created again there.
+func TestMachinesCluster(t *testing.T) {
+	api := fake.NewClientBuilder().WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "a"}}).Build()
+	for cluster, fine := range map[string]bool{"": true, "a": true, "b": false} {
+		if err := (&machinesCluster{cluster: cluster}).check(t.Context(), api); (err == nil) != fine {
+			t.Errorf("%q: %v", cluster, err)
+		}
+	}
+}
+
+func (s *scenario) local(t *testing.T, cluster *machinesCluster, roles ...client.Object) {
 	t.Helper()
 	namespace := localv1alpha1.InfrastructureNamespace(s.namespace)
 	s.create(t, append([]client.Object{
@@ -41,7 +58,7 @@ func (s *scenario) local(t *testing.T, kubeconfig string, roles ...client.Object
 	}, roles...)...)
 	o := NewProviderOptions()
 	s.configure(t, &o.Common)
-	t.Cleanup(launch(t, localProvider(kubeconfig).component(), o))
+	t.Cleanup(launch(t, localProvider(cluster).component(), o))
 
 	env.Await(t, s.WithWatch, env.Named[*machinev1alpha1.Machine](s.namespace, "m"), func(m *machinev1alpha1.Machine) error {
 		if m.Spec.ProviderID != "local:///"+namespace+"/m" {

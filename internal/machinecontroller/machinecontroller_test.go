@@ -252,7 +252,7 @@ func (s *scenario) startProvider(t *testing.T, changes ...func(*ProviderOptions)
 	for _, change := range changes {
 		change(o)
 	}
-	return launch(t, provider{name: "machine-controller-manager-provider-fake", driver: "fake", new: func(*process.Process, *ProviderOptions) (driver.Driver, error) {
+	return launch(t, provider{name: "machine-controller-manager-provider-fake", driver: "fake", new: func(context.Context, *process.Process, *ProviderOptions) (driver.Driver, error) {
 		if s.changes != nil {
 			return notifying{s.infrastructure, s.changes}, nil
 		}

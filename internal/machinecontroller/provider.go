@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -26,6 +27,7 @@ import (
 	"gardener.cloud/gardener/internal/machinecontroller/machineclass"
 	"gardener.cloud/gardener/internal/machinecontroller/safety"
 	"gardener.cloud/gardener/internal/process"
+	"gardener.cloud/gardener/internal/validation/destination"
 )
 
 // LocalName is the name of the command of the process for local machines.
@@ -36,22 +38,33 @@ type provider struct {
 	// name is the name of the command and of the container, driver the one in metrics.
 	name, driver string
 	// new returns the driver.
-	new func(*process.Process, *ProviderOptions) (driver.Driver, error)
+	new func(context.Context, *process.Process, *ProviderOptions) (driver.Driver, error)
 }
 
-// localProvider has machines that are pods in the control cluster, or in the one of a kubeconfig.
-func localProvider(kubeconfig string) provider {
-	return provider{name: LocalName, driver: "local", new: func(p *process.Process, o *ProviderOptions) (driver.Driver, error) {
+// machinesCluster is where local machines are.
+type machinesCluster struct {
+	// kubeconfig is the file with the kubeconfig of the cluster. Empty means the control cluster.
+	kubeconfig string
+	// cluster is the UID of the namespace kube-system there. Empty means any.
+	cluster string
+	// blocked returns why not to connect to a host, or "".
+	blocked func(host string) string
+}
+
+// localProvider has machines that are pods.
+func localProvider(c *machinesCluster) provider {
+	return provider{name: LocalName, driver: "local", new: func(ctx context.Context, p *process.Process, o *ProviderOptions) (driver.Driver, error) {
 		config := p.GetConfig()
-		if kubeconfig != "" {
-			content, err := os.ReadFile(kubeconfig)
+		if c.kubeconfig != "" {
+			content, err := os.ReadFile(c.kubeconfig)
 			if err != nil {
 				return nil, fmt.Errorf("cluster with the machines: %w", err)
 			}
-			if config, err = kube.ConfigOfUser(content); err != nil {
+			if config, err = kube.ConfigOfUser(content, c.blocked); err != nil {
 				return nil, fmt.Errorf("cluster with the machines: %w", err)
 			}
-			process.SetConnection(o.connection(kubeconfig))(config)
+			config.Dial = destination.Dialer(c.blocked).DialContext
+			process.SetConnection(o.connection(c.kubeconfig))(config)
 		}
 		infrastructure, err := p.AddCluster("infrastructure", config, func(options *cluster.Options) {
 			options.Scheme = p.GetScheme()
@@ -64,18 +77,42 @@ func localProvider(kubeconfig string) provider {
 		if err != nil {
 			return nil, err
 		}
+		if err := c.check(ctx, infrastructure.GetAPIReader()); err != nil {
+			return nil, fmt.Errorf("cluster with the machines: %w", err)
+		}
 		return local.New(p.GetClient(), infrastructure.GetClient(), infrastructure.GetCache(), o.Namespace), nil
 	}}
 }
 
+// checkTimeout is the end of the request that identifies the cluster with the machines.
+const checkTimeout = 30 * time.Second
+
+// check fails if a cluster is another one than that with the machines, whose kubeconfig may have changed since: those that exist would be lost.
+func (c *machinesCluster) check(ctx context.Context, api client.Reader) error {
+	if c.cluster == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	namespace := &corev1.Namespace{}
+	if err := api.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, namespace); err != nil {
+		return fmt.Errorf("read Namespace %q: %w", metav1.NamespaceSystem, err)
+	}
+	if string(namespace.UID) != c.cluster {
+		return fmt.Errorf("the kubeconfig is for another cluster: Namespace %q has the UID %q, and must have %q", namespace.Name, namespace.UID, c.cluster)
+	}
+	return nil
+}
+
 // NewLocalCommand returns the command of the process for local machines.
 func NewLocalCommand() *cobra.Command {
-	o, kubeconfig := NewProviderOptions(), ""
+	o, c := NewProviderOptions(), &machinesCluster{blocked: destination.Host}
 	cmd := newCommand(LocalName, "Create and delete the machines of a cluster, which are pods", &o.Common, o.Validate, func(ctx context.Context, log logr.Logger) error {
-		return localProvider(kubeconfig).component().Run(ctx, o, log)
+		return localProvider(c).component().Run(ctx, o, log)
 	})
 	o.AddFlags(cmd.Flags())
-	cmd.Flags().StringVar(&kubeconfig, "infrastructure-kubeconfig", kubeconfig, "kubeconfig of the cluster whose pods are the machines; empty for the one with the Machines")
+	cmd.Flags().StringVar(&c.kubeconfig, "infrastructure-kubeconfig", "", "kubeconfig of the cluster whose pods are the machines; empty for the one with the Machines")
+	cmd.Flags().StringVar(&c.cluster, "infrastructure-cluster", "", "UID of the namespace kube-system of the cluster whose pods are the machines; empty for any")
 	return cmd
 }
 
@@ -87,14 +124,14 @@ func (v provider) component() process.Component[ProviderOptions] {
 			options.Cache.DefaultNamespaces = map[string]cache.Config{o.Namespace: {}}
 			options.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Pod{}, &corev1.Secret{}}}
 		},
-		Wire: func(_ context.Context, p *process.Process, o *ProviderOptions) error { return v.wire(p, o) },
+		Wire: v.wire,
 	}
 }
 
 // inPlaceUpdateTimeout is for machines whose pool sets none. The original has no flag for it either.
 const inPlaceUpdateTimeout = 20 * time.Minute
 
-func (v provider) wire(p *process.Process, o *ProviderOptions) error {
+func (v provider) wire(ctx context.Context, p *process.Process, o *ProviderOptions) error {
 	target, config, err := o.addTarget(p)
 	if err != nil {
 		return err
@@ -104,7 +141,7 @@ func (v provider) wire(p *process.Process, o *ProviderOptions) error {
 	if err != nil {
 		return err
 	}
-	uncounted, err := v.new(p, o)
+	uncounted, err := v.new(ctx, p, o)
 	if err != nil {
 		return err
 	}

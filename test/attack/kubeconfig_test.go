@@ -6,13 +6,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/validation/destination"
 	"gardener.cloud/gardener/pkg/errorcode"
 )
 
@@ -114,6 +119,7 @@ func TestKubeconfigReachesIntoTheSeed(t *testing.T) {
 		"is no kubeconfig":           "attacker",
 		"is one of something else's": strings.Replace(kubeconfig("", "token: attacker"), "kind: Config", "kind: Attacker", 1),
 	}
+	t.Run("cluster with machines", func(t *testing.T) { testKubeconfigOfMachines(t, attacks) })
 	for use, values := range map[string]func(data []byte) kubeapiserver.Values{
 		"ValidatingAdmissionWebhook": ofPlugin("ValidatingAdmissionWebhook"), "MutatingAdmissionWebhook": ofPlugin("MutatingAdmissionWebhook"),
 		"ImagePolicyWebhook": ofPlugin("ImagePolicyWebhook"),
@@ -137,6 +143,26 @@ func TestKubeconfigReachesIntoTheSeed(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// That of a cluster with the machines of a shoot is read by the process of an extension, and by the driver of the machines.
+func testKubeconfigOfMachines(t *testing.T, attacks map[string]string) {
+	for name, data := range attacks {
+		config, err := kube.ConfigOfUser([]byte(data), destination.Host)
+		if err != nil {
+			if strings.Contains(err.Error(), marker) {
+				t.Errorf("%s: it is in the error %v", name, err)
+			}
+			continue
+		}
+		want := &rest.Config{Host: "https://webhook.example"}
+		if diff := cmp.Diff(want, config, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(rest.Config{})); diff != "" {
+			t.Errorf("%s: more than a server (-want +got):\n%s", name, diff)
+		}
+	}
+	if config, err := kube.ConfigOfUser([]byte(kubeconfig("", "token: of-the-webhook")), destination.Host); err != nil || config.BearerToken != "of-the-webhook" {
+		t.Errorf("a good one is refused: %v", err)
 	}
 }
 

@@ -100,6 +100,12 @@ func labelled(name, label string) *networkingv1.NetworkPolicy {
 
 func dns() *networkingv1.NetworkPolicy {
 	policy := labelled("allow-to-dns", constants.NetworkPolicyToDNS)
+	policy.Spec.Egress = []networkingv1.NetworkPolicyEgressRule{ToDNS()}
+	return policy
+}
+
+// ToDNS is the rule for the DNS servers of the cluster.
+func ToDNS() networkingv1.NetworkPolicyEgressRule {
 	var ports []networkingv1.NetworkPolicyPort
 	for _, protocol := range []corev1.Protocol{corev1.ProtocolUDP, corev1.ProtocolTCP} {
 		for _, number := range dnsPorts {
@@ -116,8 +122,16 @@ func dns() *networkingv1.NetworkPolicy {
 	for _, cidr := range nodeLocalDNS {
 		rule.To = append(rule.To, to(cidr).To...)
 	}
-	policy.Spec.Egress = []networkingv1.NetworkPolicyEgressRule{rule}
-	return policy
+	return rule
+}
+
+// ToWorld are the rules for public and private networks: what pods with the labels for both may connect to.
+func ToWorld(networks Networks) []networkingv1.NetworkPolicyEgressRule {
+	var rules []networkingv1.NetworkPolicyEgressRule
+	for _, cidr := range everywhere {
+		rules = append(rules, toAllBut(cidr, slices.Concat(alwaysBlocked, networks.Own, networks.Blocked))...)
+	}
+	return rules
 }
 
 func port(protocol corev1.Protocol, number int32) networkingv1.NetworkPolicyPort {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,15 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
-	"gardener.cloud/gardener/internal/validation/destination"
-	"gardener.cloud/gardener/internal/validation/kubeconfig"
 )
 
 const (
@@ -72,22 +68,11 @@ func (r *reconciler) target(ctx context.Context, gardenlet *seedmanagementv1alph
 	return connected, nil
 }
 
-// connect returns the cluster of a configuration. Its transport is not one of those that client-go keeps forever, and follows no redirects.
+// connect returns the cluster of a configuration.
 func (r *reconciler) connect(config *rest.Config) (*target, error) {
-	tls, err := rest.TLSConfigFor(config)
+	httpClient, err := kube.HTTPClientOfUser(config, r.Blocked)
 	if err != nil {
 		return nil, err
-	}
-	transport, err := rest.HTTPWrappersForConfig(config, &http.Transport{
-		Proxy: http.ProxyFromEnvironment, TLSClientConfig: tls, DialContext: destination.Dialer(r.Blocked).DialContext,
-		TLSHandshakeTimeout: requestTimeout, IdleConnTimeout: requestTimeout, ForceAttemptHTTP2: true,
-	})
-	if err != nil {
-		return nil, err
-	}
-	httpClient := &http.Client{
-		Transport: transport, Timeout: config.Timeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	c, err := client.New(config, client.Options{HTTPClient: httpClient})
 	if err != nil {
@@ -100,19 +85,14 @@ func (r *reconciler) connect(config *rest.Config) (*target, error) {
 	return &target{api: c, client: c, version: version}, nil
 }
 
-// restConfig returns the configuration of a kubeconfig, which has to contain all that it uses, and must not be for a server that the pod of the
-// operator alone reaches: it would run programs there, or read files. Errors do not quote it.
+// restConfig returns the configuration of a kubeconfig.
 func (v Values) restConfig(data []byte) (*rest.Config, error) {
 	if len(data) == 0 {
 		return nil, fmt.Errorf("the Secret has no key %q", kubeconfigKey)
 	}
-	checked, errs := kubeconfig.ClientOf(data, nil, v.Blocked)
-	if len(errs) > 0 {
-		return nil, errs.ToAggregate()
-	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(checked)
+	config, err := kube.ConfigOfUser(data, v.Blocked)
 	if err != nil {
-		return nil, errors.New("it has no valid current context")
+		return nil, err
 	}
 	config.Timeout = requestTimeout
 	kube.LimitResponses(config, kube.MaxShootResponse)

@@ -10,16 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	providerlocalconfigv1alpha1 "gardener.cloud/gardener/api/config/providerlocal/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 	"gardener.cloud/gardener/internal/component/gardenerprocess"
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
 	"gardener.cloud/gardener/internal/component/workload"
-	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/pkg/extension/webhook"
 	"gardener.cloud/gardener/pkg/extension/webhook/controlplane"
@@ -48,40 +45,30 @@ func DriverRole(controlPlane, namespace string) (*rbacv1.Role, *rbacv1.RoleBindi
 	}
 }
 
-// applyDriverRole applies it where the machines are, unless the credentials of the shoot have the permissions.
-func applyDriverRole(ctx context.Context, c client.Client, reader client.Reader, controlPlane string, credentials corev1.SecretReference) error {
-	kubeconfig, err := kubeconfigOf(ctx, reader, credentials)
-	if err != nil || len(kubeconfig) > 0 {
-		return err
-	}
-	role, binding := DriverRole(controlPlane, localv1alpha1.InfrastructureNamespace(controlPlane))
-	return kube.Apply(ctx, c, Name, role, binding)
-}
-
 // addWebhooks adds the webhook that adds the container with the driver to machine-controller-managers.
-func addWebhooks(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
+func addWebhooks(p *process.Process, places *places, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
 	server := c.Server.Webhooks
 	return errors.Join(
 		webhook.Add(p, webhook.Options{
 			Name: Name, Namespace: c.Namespace, Service: server.Service, URL: server.URL, BindAddress: server.BindAddress, Port: server.Port,
-			Webhooks: []webhook.Webhook{controlplane.Webhook(p, controlplane.Options{Type: Type, Ensurer: ensurer(c.Images.Gardener, p.GetAPIReader())})},
+			Webhooks: []webhook.Webhook{controlplane.Webhook(p, controlplane.Options{Type: Type, Ensurer: ensurer(c.Images.Gardener, places)})},
 		}),
 		p.Add(&adoption{client: p.GetClient(), reader: p.GetAPIReader(), clock: clock.RealClock{}}),
 	)
 }
 
 // ensurer changes what the gardenlet deploys for control planes.
-func ensurer(image string, reader client.Reader) controlplane.Ensurer {
+func ensurer(image string, places *places) controlplane.Ensurer {
 	return controlplane.Ensurer{
 		MachineControllerManager: func(ctx context.Context, shoot controlplane.Shoot, deployment *appsv1.Deployment) error {
 			if image == "" {
 				return errors.New("provider-local is configured without the image of Gardener, which has the driver for machines")
 			}
-			kubeconfig, err := kubeconfigOf(ctx, reader, corev1.SecretReference{Namespace: shoot.Namespace, Name: constants.SecretNameCloudProvider})
+			access, err := places.access(ctx, shoot.Namespace, corev1.SecretReference{Namespace: shoot.Namespace, Name: constants.SecretNameCloudProvider})
 			if err != nil {
 				return err
 			}
-			setDriver(&deployment.Spec.Template, image, shoot.Namespace, kubeconfig)
+			setDriver(&deployment.Spec.Template, image, shoot.Namespace, access)
 			return nil
 		},
 		MachineControllerManagerAutoscaler: func(_ context.Context, shoot controlplane.Shoot, vpa *unstructured.Unstructured) error {
@@ -92,10 +79,13 @@ func ensurer(image string, reader client.Reader) controlplane.Ensurer {
 
 // setDriver adds the container with the driver. If machines are in another cluster, it has the credentials of the shoot as files, and a checksum, as it
 // reads them when it starts.
-func setDriver(template *corev1.PodTemplateSpec, image, namespace string, kubeconfig []byte) {
+func setDriver(template *corev1.PodTemplateSpec, image, namespace string, access driverAccess) {
 	container := driverContainer(image, namespace)
-	if len(kubeconfig) > 0 {
+	if len(access.kubeconfig) > 0 {
 		container.Args = append(container.Args, "--infrastructure-kubeconfig="+credentialsDir+"/"+kubeconfigKey)
+		if access.cluster != "" {
+			container.Args = append(container.Args, "--infrastructure-cluster="+string(access.cluster))
+		}
 		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: constants.SecretNameCloudProvider, MountPath: credentialsDir, ReadOnly: true})
 		controlplane.SetVolume(&template.Spec, corev1.Volume{Name: constants.SecretNameCloudProvider, VolumeSource: corev1.VolumeSource{
 			Secret: &corev1.SecretVolumeSource{SecretName: constants.SecretNameCloudProvider},
@@ -103,7 +93,7 @@ func setDriver(template *corev1.PodTemplateSpec, image, namespace string, kubeco
 		for _, label := range []string{constants.NetworkPolicyToPublicNetworks, constants.NetworkPolicyToPrivateNetworks} {
 			metav1.SetMetaDataLabel(&template.ObjectMeta, label, constants.NetworkPolicyAllowed)
 		}
-		metav1.SetMetaDataAnnotation(&template.ObjectMeta, checksumAnnotation, gardenerprocess.Checksum(string(kubeconfig)))
+		metav1.SetMetaDataAnnotation(&template.ObjectMeta, checksumAnnotation, gardenerprocess.Checksum(string(access.kubeconfig)))
 	}
 	controlplane.SetContainer(&template.Spec, container)
 }

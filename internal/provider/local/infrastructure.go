@@ -34,42 +34,87 @@ const namespaceRecheck = 10 * time.Second
 // infrastructures reconciles Infrastructures: a namespace for the machines, which are pods. It is in the cluster of the seed, or in the one whose
 // kubeconfig is in the credentials of the shoot; there it stays when the control plane moves to another seed.
 type infrastructures struct {
-	client client.Client
-	reader client.Reader
+	*places
+	registries []localv1alpha1.MachineRegistry
 }
 
-// infrastructureState is what another seed cannot know.
-type infrastructureState struct {
-	// Nodes are the networks of the nodes.
-	Nodes []string `json:"nodes"`
-}
-
-// Reconcile applies the namespace, and reports the network of nodes, which is that of the pods of its cluster.
+// Reconcile applies the namespace with its NetworkPolicy, and reports the network of nodes, which is that of the pods of its cluster.
 func (a *infrastructures) Reconcile(ctx context.Context, infrastructure *extensionsv1alpha1.Infrastructure, cluster *extension.Cluster) error {
 	if err := noConfig(infrastructure.Spec.ProviderConfig); err != nil {
 		return err
 	}
-	c, other, err := target(ctx, a.client, a.reader, infrastructure.Spec.SecretRef)
+	if cluster == nil || cluster.Seed == nil {
+		return fmt.Errorf("there is no Cluster %q with a seed", infrastructure.Namespace)
+	}
+	current, state, err := a.locate(ctx, infrastructure)
 	if err != nil {
 		return err
 	}
-	nodes, err := nodesOf(infrastructure, cluster, other)
-	if err != nil {
+	if state.Nodes, err = nodesOf(infrastructure, state, cluster, current.Server != ""); err != nil {
 		return err
 	}
-	if err := kube.Apply(ctx, c, Name, namespaceFor(infrastructure)); err != nil {
+	if err := setState(infrastructure, state); err != nil { // also if the namespace cannot be applied yet
 		return err
 	}
-	if nodes == nil {
-		return nil
-	}
-	raw, err := json.Marshal(infrastructureState{Nodes: nodes})
-	if err != nil {
+	namespace := namespaceFor(infrastructure)
+	policy := MachinesPolicy(namespace.Name, networksOf(cluster.Seed, state, current.inSeed), a.registries)
+	if err := kube.Apply(ctx, current, Name, namespace, policy); err != nil {
 		return err
 	}
-	infrastructure.Status.Networking = &extensionsv1alpha1.InfrastructureStatusNetworking{Nodes: nodes}
-	infrastructure.Status.State = &runtime.RawExtension{Raw: raw}
+	if len(state.Nodes) > 0 {
+		infrastructure.Status.Networking = &extensionsv1alpha1.InfrastructureStatusNetworking{Nodes: state.Nodes}
+	}
 	return nil
+}
+
+// locate returns the cluster for the machines. The first time, it records where that is; later, it refuses another one.
+func (a *infrastructures) locate(ctx context.Context, infrastructure *extensionsv1alpha1.Infrastructure) (*target, *infrastructureState, error) {
+	state, err := stateOf(infrastructure)
+	if err != nil {
+		return nil, nil, err
+	}
+	current, err := a.current(ctx, infrastructure.Spec.SecretRef)
+	if err != nil {
+		return nil, nil, err
+	}
+	if state.Place == nil {
+		if state.Place, err = a.existing(ctx, infrastructure.Namespace, current); err != nil {
+			return nil, nil, err
+		}
+		if err := setState(infrastructure, state); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := current.check(state.Place, infrastructure.Spec.SecretRef); err != nil {
+		return nil, nil, err
+	}
+	state.Place = &current.place
+	return current, state, nil
+}
+
+// Restore is Reconcile in another seed. A control plane that had its machines in the cluster of the former one has none, or it could not have moved: its
+// next ones are where its credentials lead to.
+func (a *infrastructures) Restore(ctx context.Context, infrastructure *extensionsv1alpha1.Infrastructure, cluster *extension.Cluster) error {
+	state, err := stateOf(infrastructure)
+	if err != nil {
+		return err
+	}
+	if state.Place != nil && state.Place.Server == "" {
+		state.Place = nil
+		if err := setState(infrastructure, state); err != nil {
+			return err
+		}
+	}
+	return a.Reconcile(ctx, infrastructure, cluster)
+}
+
+// Migrate deletes the namespace in the cluster of the seed, which has no machines any more. In another cluster, it stays.
+func (a *infrastructures) Migrate(ctx context.Context, infrastructure *extensionsv1alpha1.Infrastructure, _ *extension.Cluster) error {
+	state, err := stateOf(infrastructure)
+	if err != nil || state.Place == nil || state.Place.Server != "" {
+		return err
+	}
+	return deleteNamespace(ctx, a.client, namespaceFor(infrastructure))
 }
 
 // namespaceFor returns the namespace for the machines of an Infrastructure. Machines are privileged pods.
@@ -82,20 +127,11 @@ func namespaceFor(infrastructure *extensionsv1alpha1.Infrastructure) *corev1.Nam
 
 // nodesOf returns the networks of nodes. The Shoot of a new Infrastructure must not have another one than that of the pods in the seed, unless machines are
 // in another cluster: only the Shoot can say what its network is. That of an existing one has machines: its spec follows what is reported.
-func nodesOf(infrastructure *extensionsv1alpha1.Infrastructure, cluster *extension.Cluster, other bool) ([]string, error) {
-	state := infrastructureState{}
-	if infrastructure.Status.State != nil {
-		if err := json.Unmarshal(infrastructure.Status.State.Raw, &state); err != nil {
-			return nil, fmt.Errorf("status.state: %w", err)
-		}
-	}
-	if len(state.Nodes) > 0 {
+func nodesOf(infrastructure *extensionsv1alpha1.Infrastructure, state *infrastructureState, cluster *extension.Cluster, other bool) ([]string, error) {
+	pods := cluster.Seed.Spec.Networks.Pods
+	if len(state.Nodes) > 0 || pods == "" {
 		return state.Nodes, nil
 	}
-	if cluster == nil || cluster.Seed == nil || cluster.Seed.Spec.Networks.Pods == "" {
-		return nil, nil
-	}
-	pods := cluster.Seed.Spec.Networks.Pods
 	if cluster.Shoot != nil && cluster.Shoot.Spec.Networking != nil && infrastructure.Status.Networking == nil {
 		if nodes := cluster.Shoot.Spec.Networking.Nodes; nodes != nil && *nodes != pods {
 			if other {
@@ -109,13 +145,36 @@ func nodesOf(infrastructure *extensionsv1alpha1.Infrastructure, cluster *extensi
 	return []string{pods}, nil
 }
 
-// Delete deletes the namespace, and what is left in it.
+// Delete deletes the namespace, and what is left in it: in the seed whatever the credentials are now, as a former version may have left it there, and
+// at the recorded place.
 func (a *infrastructures) Delete(ctx context.Context, infrastructure *extensionsv1alpha1.Infrastructure, _ *extension.Cluster) error {
-	c, _, err := target(ctx, a.client, a.reader, infrastructure.Spec.SecretRef)
-	if err != nil {
+	if err := deleteNamespace(ctx, a.client, namespaceFor(infrastructure)); err != nil {
 		return err
 	}
-	namespace := namespaceFor(infrastructure)
+	other, err := a.other(ctx, infrastructure)
+	if err != nil || other == nil {
+		return err
+	}
+	return deleteNamespace(ctx, other, namespaceFor(infrastructure))
+}
+
+// ForceDelete does not wait for another cluster, which may not exist any more.
+func (a *infrastructures) ForceDelete(ctx context.Context, infrastructure *extensionsv1alpha1.Infrastructure, _ *extension.Cluster) error {
+	if err := deleteNamespace(ctx, a.client, namespaceFor(infrastructure)); err != nil {
+		return err
+	}
+	other, err := a.other(ctx, infrastructure)
+	if err == nil && other != nil {
+		err = deleteNamespace(ctx, other, namespaceFor(infrastructure))
+	}
+	if err != nil {
+		logf.FromContext(ctx).Info("Not waiting for the deletion of machines in another cluster", "result", err.Error())
+	}
+	return nil
+}
+
+// deleteNamespace deletes a namespace. The error is an extension.Wait until it is deleted.
+func deleteNamespace(ctx context.Context, c client.Client, namespace *corev1.Namespace) error {
 	switch err := c.Delete(ctx, namespace); {
 	case apierrors.IsNotFound(err):
 		return nil
@@ -123,19 +182,6 @@ func (a *infrastructures) Delete(ctx context.Context, infrastructure *extensions
 		return fmt.Errorf("delete Namespace %q: %w", namespace.Name, err)
 	}
 	return &extension.Wait{Reason: fmt.Sprintf("Namespace %q is being deleted", namespace.Name), After: namespaceRecheck}
-}
-
-// ForceDelete does not wait for another cluster, which may not exist any more.
-func (a *infrastructures) ForceDelete(ctx context.Context, infrastructure *extensionsv1alpha1.Infrastructure, cluster *extension.Cluster) error {
-	_, other, err := target(ctx, a.client, a.reader, infrastructure.Spec.SecretRef)
-	if !other && err != nil {
-		return err
-	}
-	if err = a.Delete(ctx, infrastructure, cluster); other {
-		logf.FromContext(ctx).Info("Not waiting for the deletion of machines in another cluster", "result", fmt.Sprint(err))
-		return nil
-	}
-	return err
 }
 
 // watchNamespaces requeues an Infrastructure when its namespace is deleted.
@@ -154,17 +200,14 @@ func watchNamespaces(b *builder.Builder, toObjects handler.MapFunc) {
 
 // controlPlanes reconciles ControlPlanes, which need no further components, as there are neither load balancers nor volumes of an
 // infrastructure. Only the container that the webhook adds to the machine-controller-manager needs permissions.
-type controlPlanes struct {
-	client client.Client
-	reader client.Reader
-}
+type controlPlanes struct{ *places }
 
 // Reconcile applies the permissions.
 func (a *controlPlanes) Reconcile(ctx context.Context, controlPlane *extensionsv1alpha1.ControlPlane, _ *extension.Cluster) error {
 	if err := noConfig(controlPlane.Spec.ProviderConfig); err != nil {
 		return err
 	}
-	return applyDriverRole(ctx, a.client, a.reader, controlPlane.Namespace, controlPlane.Spec.SecretRef)
+	return a.permit(ctx, controlPlane.Namespace, controlPlane.Spec.SecretRef)
 }
 
 // Delete deletes those in the namespace of the control plane, which a version before 1.150 has created. Others are deleted with the namespace of the

@@ -5,19 +5,28 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/validation/destination"
 	"gardener.cloud/gardener/pkg/extension"
 )
 
 func newInfrastructure() *extensionsv1alpha1.Infrastructure {
 	return &extensionsv1alpha1.Infrastructure{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "crazy"}, Spec: extensionsv1alpha1.InfrastructureSpec{SecretRef: credentials},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "crazy"},
+		Spec:       extensionsv1alpha1.InfrastructureSpec{DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: Type}, SecretRef: credentials},
+	}
+}
+
+// ofSeed is the Cluster of a shoot.
+func ofSeed() *extension.Cluster {
+	return &extension.Cluster{
+		Seed: &corev1beta1.Seed{Spec: corev1beta1.SeedSpec{Networks: corev1beta1.SeedNetworks{Pods: "10.1.0.0/16", Services: "10.2.0.0/16", Nodes: new("172.30.0.0/24")}}},
 	}
 }
 
@@ -26,7 +35,7 @@ func TestNodesOfInfrastructure(t *testing.T) {
 	for name, tc := range map[string]struct {
 		asked   *string
 		before  *extensionsv1alpha1.InfrastructureStatusNetworking
-		state   string
+		state   []string
 		other   bool
 		want    string
 		refused string
@@ -39,8 +48,8 @@ func TestNodesOfInfrastructure(t *testing.T) {
 		},
 		"other nodes, and there are machines":        {asked: new("10.0.0.0/16"), before: reported, want: "10.1.0.0/16"},
 		"other nodes, in another cluster":            {asked: new("10.0.0.0/16"), other: true, want: "10.0.0.0/16"},
-		"those of the seed that it came from":        {asked: new("10.0.0.0/16"), state: `{"nodes":["10.0.0.0/16"]}`, other: true, want: "10.0.0.0/16"},
-		"those of the former seed, not in the Shoot": {state: `{"nodes":["10.0.0.0/16"]}`, want: "10.0.0.0/16"},
+		"those of the seed that it came from":        {asked: new("10.0.0.0/16"), state: []string{"10.0.0.0/16"}, other: true, want: "10.0.0.0/16"},
+		"those of the former seed, not in the Shoot": {state: []string{"10.0.0.0/16"}, want: "10.0.0.0/16"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := &extension.Cluster{
@@ -49,10 +58,7 @@ func TestNodesOfInfrastructure(t *testing.T) {
 			}
 			infrastructure := newInfrastructure()
 			infrastructure.Status.Networking = tc.before
-			if tc.state != "" {
-				infrastructure.Status.State = &runtime.RawExtension{Raw: []byte(tc.state)}
-			}
-			got, err := nodesOf(infrastructure, cluster, tc.other)
+			got, err := nodesOf(infrastructure, &infrastructureState{Nodes: tc.state}, cluster, tc.other)
 			if tc.refused != "" {
 				if err == nil || err.Error() != tc.refused || !isConfigurationProblem(err) {
 					t.Errorf("nodesOf() is %v, want %s", err, tc.refused)
@@ -69,12 +75,11 @@ func TestNodesOfInfrastructure(t *testing.T) {
 	}
 }
 
-// The namespace of the machines stays when the control plane moves away, which the library does without the actuator, and is deleted with the shoot.
+// The namespace of the machines is deleted with the shoot.
 func TestInfrastructure(t *testing.T) {
 	seed := newSeed(t, "")
-	a, infrastructure := &infrastructures{seed, seed}, newInfrastructure()
-	cluster := &extension.Cluster{Seed: &corev1beta1.Seed{Spec: corev1beta1.SeedSpec{Networks: corev1beta1.SeedNetworks{Pods: "10.1.0.0/16"}}}}
-	if err := a.Reconcile(t.Context(), infrastructure, cluster); err != nil {
+	a, infrastructure := infrastructuresIn(seed), newInfrastructure()
+	if err := a.Reconcile(t.Context(), infrastructure, ofSeed()); err != nil {
 		t.Fatal(err)
 	}
 	machines := &corev1.Namespace{}
@@ -82,26 +87,30 @@ func TestInfrastructure(t *testing.T) {
 	if err := seed.Get(t.Context(), key, machines); err != nil || machines.Labels["pod-security.kubernetes.io/enforce"] != "privileged" {
 		t.Errorf("namespace %v, %v", machines, err)
 	}
-	if got := string(infrastructure.Status.State.Raw); got != `{"nodes":["10.1.0.0/16"]}` {
+	if err := seed.Get(t.Context(), client.ObjectKey{Namespace: key.Name, Name: "machines"}, &networkingv1.NetworkPolicy{}); err != nil {
+		t.Error(err)
+	}
+	if got := string(infrastructure.Status.State.Raw); got != `{"nodes":["10.1.0.0/16"],"place":{"uid":"seed"}}` {
 		t.Errorf("state is %s", got)
 	}
-	if _, migrates := any(a).(extension.Migrator[*extensionsv1alpha1.Infrastructure]); migrates {
-		t.Error("the actuator does something when the control plane moves away")
-	}
-	waits(t, a.Delete(t.Context(), infrastructure, cluster), `Namespace "infra-shoot--dev--crazy" is being deleted`)
-	if err := a.Delete(t.Context(), infrastructure, cluster); err != nil {
+	waits(t, a.Delete(t.Context(), infrastructure, nil), `Namespace "infra-shoot--dev--crazy" is being deleted`)
+	if err := a.Delete(t.Context(), infrastructure, nil); err != nil {
 		t.Error(err)
 	}
 	if err := seed.Get(t.Context(), key, machines); !apierrors.IsNotFound(err) {
 		t.Errorf("the namespace still exists: %v", err)
 	}
+	if err := a.Reconcile(t.Context(), infrastructure, nil); err == nil {
+		t.Error("it is reconciled without the networks of the seed, and machines might reach them")
+	}
 }
 
 func TestInvalidKubeconfig(t *testing.T) {
 	seed := newSeed(t, "kind: Config\nusers: [{name: a, user: {exec: {command: sh, apiVersion: v1}}}]")
-	a := &infrastructures{seed, seed}
+	a := infrastructuresIn(seed)
+	a.connect = connectTo(seed.Scheme(), destination.Host)
 	for name, err := range map[string]error{
-		"reconcile": a.Reconcile(t.Context(), newInfrastructure(), nil), "delete": a.Delete(t.Context(), newInfrastructure(), nil),
+		"reconcile": a.Reconcile(t.Context(), newInfrastructure(), ofSeed()), "delete": a.Delete(t.Context(), newInfrastructure(), nil),
 	} {
 		if !isConfigurationProblem(err) {
 			t.Errorf("%s: %v", name, err)

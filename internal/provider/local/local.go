@@ -24,6 +24,7 @@ import (
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/internal/provider/local/dnsserver"
 	configvalidation "gardener.cloud/gardener/internal/validation/config"
+	"gardener.cloud/gardener/internal/validation/destination"
 	"gardener.cloud/gardener/pkg/extension"
 	"gardener.cloud/gardener/pkg/extension/generic"
 	"gardener.cloud/gardener/pkg/extension/worker"
@@ -75,6 +76,13 @@ func Component() process.Component[providerlocalconfigv1alpha1.ProviderLocalConf
 // Wire adds the controllers and the DNS server to a process. Those of kinds that only control planes of shoots have are left out if the process does
 // not reconcile the resources of shoots: then it has no permissions for them, and some of their kinds may not be defined.
 func Wire(ctx context.Context, p *process.Process, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
+	return WireWith(ctx, p, c, destination.Host)
+}
+
+// WireWith is Wire with another function than destination.Host, which returns why not to connect to a host that the kubeconfig of a shoot names, or "".
+func WireWith(
+	ctx context.Context, p *process.Process, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration, blocked func(host string) string,
+) error {
 	zones := dnsserver.New(c.DNS.Zones)
 	if err := feed(ctx, p.GetCache(), zones); err != nil {
 		return err
@@ -94,13 +102,14 @@ func Wire(ctx context.Context, p *process.Process, c *providerlocalconfigv1alpha
 	if err != nil || !slices.Contains(classes, extensionsv1alpha1.ExtensionClassShoot) {
 		return err
 	}
+	places := &places{p.GetClient(), p.GetAPIReader(), connectTo(p.GetScheme(), blocked)}
 	return errors.Join(
-		addWebhooks(p, c),
-		addInfrastructures(p, c),
-		add(p, classes, &controlPlanes{p.GetClient(), p.GetAPIReader()}),
+		addWebhooks(p, places, c),
+		addInfrastructures(p, places, c),
+		add(p, classes, &controlPlanes{places}),
 		addNetworks(p, c),
 		add(p, classes, &operatingSystemConfigs{p.GetClient()}),
-		addWorkers(p, c),
+		addWorkers(p, places, c),
 	)
 }
 
@@ -124,15 +133,15 @@ func addNetworks(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLoca
 }
 
 // addInfrastructures adds the controller of Infrastructures, which also watches namespaces.
-func addInfrastructures(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
-	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.Infrastructure](&infrastructures{p.GetClient(), p.GetAPIReader()}))
+func addInfrastructures(p *process.Process, places *places, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
+	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.Infrastructure](&infrastructures{places, c.Machines.Registries}))
 	o.Watch = watchNamespaces
 	return extension.Add(p, o)
 }
 
 // addWorkers adds the controller of Workers, which also watches machines.
-func addWorkers(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
-	actuator := newWorkers(worker.Values{Client: p.GetClient(), Reader: p.GetAPIReader(), Clock: clock.RealClock{}}, c.Machines.Registries)
+func addWorkers(p *process.Process, places *places, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
+	actuator := newWorkers(worker.Values{Client: p.GetClient(), Reader: p.GetAPIReader(), Clock: clock.RealClock{}}, places, c.Machines.Registries)
 	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.Worker](actuator))
 	o.Watch = worker.Watch
 	return errors.Join(extension.Add(p, o), extension.AddInPlaceStatus(p, Name, o.Types))

@@ -30,12 +30,15 @@ const (
 )
 
 // workers are the Workers of the library, with the permissions of the container in the pods of the machine-controller-manager.
-type workers struct{ *worker.Actuator }
+type workers struct {
+	*worker.Actuator
+	places *places
+}
 
 // newWorkers returns the actuator of Workers.
-func newWorkers(v worker.Values, registries []localv1alpha1.MachineRegistry) *workers {
+func newWorkers(v worker.Values, p *places, registries []localv1alpha1.MachineRegistry) *workers {
 	v.Name, v.Delegate = Name, &delegate{registries: registries}
-	return &workers{worker.New(v)}
+	return &workers{worker.New(v), p}
 }
 
 // Reconcile applies the permissions and the machines.
@@ -64,7 +67,7 @@ func (a *workers) Delete(ctx context.Context, w *extensionsv1alpha1.Worker, clus
 
 // permit lets the driver work in the namespace of the machines.
 func (a *workers) permit(ctx context.Context, w *extensionsv1alpha1.Worker) error {
-	if err := applyDriverRole(ctx, a.Client, a.Reader, w.Namespace, w.Spec.SecretRef); err != nil {
+	if err := a.places.permit(ctx, w.Namespace, w.Spec.SecretRef); err != nil {
 		return err
 	}
 	return a.permitFormer(ctx, w.Namespace)
@@ -115,12 +118,7 @@ func (a *workers) Migrate(ctx context.Context, w *extensionsv1alpha1.Worker, _ *
 	if len(machines.Items) == 0 {
 		return nil
 	}
-	kubeconfig, err := kubeconfigOf(ctx, a.Reader, w.Spec.SecretRef)
-	if err == nil && len(kubeconfig) == 0 {
-		err = errorcode.With(fmt.Errorf("Secret %q has no key %q: without it, the other seed does not find the machines, which are in the cluster of this one",
-			w.Spec.SecretRef.Name, kubeconfigKey), corev1beta1.ErrorConfigurationProblem)
-	}
-	return err
+	return a.places.keep(ctx, w.Namespace, w.Spec.SecretRef)
 }
 
 // delegate knows what local machines are created from.

@@ -3,6 +3,7 @@ package local
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,7 +71,7 @@ func newWorker() *extensionsv1alpha1.Worker {
 func newSeed(t *testing.T, kubeconfig string, objects ...client.Object) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme), extensionsv1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: credentials.Namespace, Name: credentials.Name}}
@@ -77,11 +79,12 @@ func newSeed(t *testing.T, kubeconfig string, objects ...client.Object) client.C
 		secret.Data = map[string][]byte{"kubeconfig": []byte(kubeconfig)}
 	}
 	userData := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "userdata"}, Data: map[string][]byte{"cloud_config": []byte("#!/bin/bash")}}
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, secret, userData)...).Build()
+	return fake.NewClientBuilder().WithScheme(scheme).WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithStatusSubresource(&extensionsv1alpha1.Infrastructure{}).
+		WithObjects(append(objects, secret, userData, kubeSystem("seed"))...).Build()
 }
 
-func workersIn(seed client.Client) *workers {
-	return newWorkers(worker.Values{Client: seed, Reader: seed, Clock: testingclock.NewFakePassiveClock(time.Unix(1000, 0))},
+func workersIn(seed client.Client, others ...client.Client) *workers {
+	return newWorkers(worker.Values{Client: seed, Reader: seed, Clock: testingclock.NewFakePassiveClock(time.Unix(1000, 0))}, placesOf(seed, others...),
 		[]localv1alpha1.MachineRegistry{{Host: "registry.example", Mirrors: []string{"http://10.0.0.1:5000"}}})
 }
 
@@ -145,16 +148,20 @@ func TestWorkerRefuses(t *testing.T) {
 func TestDriverRole(t *testing.T) {
 	former := &machinev1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "former"}, ProviderSpec: runtime.RawExtension{Raw: []byte(`{"image":"x"}`)}}
 	for name, tc := range map[string]struct {
-		kubeconfig string
-		objects    []client.Object
-		want       []string
+		kubeconfig, state string
+		objects           []client.Object
+		want              []string
 	}{
 		"machines in the seed":               {want: []string{"infra-shoot--dev--crazy"}},
-		"machines in another cluster":        {kubeconfig: "x"},
+		"machines in another cluster":        {kubeconfig: "other"},
 		"machines of a former version, also": {objects: []client.Object{former}, want: []string{"infra-shoot--dev--crazy", namespace}},
+		"machines in the seed, and a kubeconfig since": {
+			kubeconfig: "other", state: `{"place":{"uid":"seed"}}`, want: []string{"infra-shoot--dev--crazy"},
+		},
+		"recorded machines in another cluster": {kubeconfig: "other", state: `{"place":{"uid":"other","server":"https://other.example"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seed := newSeed(t, tc.kubeconfig, tc.objects...)
+			seed := newSeed(t, tc.kubeconfig, append(tc.objects, withState(tc.state))...)
 			var waiting *extension.Wait
 			if err := workersIn(seed).Reconcile(t.Context(), newWorker(), newCluster(t)); !errors.As(err, &waiting) {
 				t.Fatal(err)
@@ -184,22 +191,54 @@ func TestWorkerMigrates(t *testing.T) {
 	machine := func(id string) client.Object {
 		return &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}, Spec: machinev1alpha1.MachineSpec{ProviderID: id}}
 	}
+	const there, inSeed = "local:///infra-shoot--dev--crazy/m", `{"place":{"uid":"seed"}}`
 	for name, tc := range map[string]struct {
-		kubeconfig string
-		machines   []client.Object
-		want       string
+		kubeconfig, state string
+		machines          []client.Object
+		refused           string
+		want              string // the state
 	}{
-		"no machines":                          {},
-		"machines that the other seed reaches": {kubeconfig: "x", machines: []client.Object{machine("local:///infra-shoot--dev--crazy/m")}},
-		"machines that only this seed reaches": {machines: []client.Object{machine("local:///infra-shoot--dev--crazy/m")}, want: `Secret "cloudprovider" has no key "kubeconfig"`},
+		"no machines": {state: inSeed, want: inSeed},
+		"machines that the other seed reaches": {
+			kubeconfig: "other", state: `{"place":{"uid":"other"}}`, machines: []client.Object{machine(there)}, want: `{"place":{"server":"https://other.example","uid":"other"}}`,
+		},
+		"and their place is not recorded yet": {
+			kubeconfig: "other", machines: []client.Object{machine(there)}, want: `{"place":{"server":"https://other.example","uid":"other"}}`,
+		},
+		"machines in this seed, which the other one reaches": {
+			kubeconfig: "seed", state: inSeed, machines: []client.Object{machine(there)}, want: `{"place":{"server":"https://seed.example","uid":"seed"}}`,
+		},
+		"machines that only this seed reaches": {state: inSeed, machines: []client.Object{machine(there)}, refused: `Secret "cloudprovider" has no key "kubeconfig"`},
+		"machines in this seed, and a kubeconfig of another cluster": {
+			kubeconfig: "other", state: inSeed, machines: []client.Object{machine(there)}, refused: `Secret "cloudprovider": the machines of the shoot are in the cluster of its seed`,
+		},
+		"and their place is not recorded yet, though": {
+			kubeconfig: "other", machines: []client.Object{machine(there), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "infra-shoot--dev--crazy", Name: "m"}}},
+			refused: `Secret "cloudprovider": the machines of the shoot are in the cluster of its seed`,
+		},
+		"machines in another cluster, and no kubeconfig": {
+			state: `{"place":{"uid":"other","server":"https://other.example"}}`, machines: []client.Object{machine(there)},
+			refused: `Secret "cloudprovider": the machines of the shoot are in the cluster with the API server https://other.example`,
+		},
 		"machines in the namespace of the control plane": {
-			kubeconfig: "x", machines: []client.Object{machine("local:///shoot--dev--crazy/m")}, want: `machine "m" is in the namespace of the control plane`,
+			kubeconfig: "other", machines: []client.Object{machine("local:///shoot--dev--crazy/m")}, refused: `machine "m" is in the namespace of the control plane`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := workersIn(newSeed(t, tc.kubeconfig, tc.machines...)).Migrate(t.Context(), newWorker(), newCluster(t))
-			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tc.want) || !isConfigurationProblem(err)) {
-				t.Errorf("error is %v, want %q", err, tc.want)
+			infrastructure := withState(tc.state)
+			seed := newSeed(t, tc.kubeconfig, append(tc.machines, infrastructure)...)
+			err := workersIn(seed, newOther(t, "other"), seed).Migrate(t.Context(), newWorker(), newCluster(t))
+			if tc.refused != "" {
+				if err == nil || !strings.HasPrefix(err.Error(), tc.refused) || !isConfigurationProblem(err) {
+					t.Errorf("error is %v, want %q", err, tc.refused)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := seed.Get(t.Context(), client.ObjectKeyFromObject(infrastructure), infrastructure); err != nil || string(infrastructure.Status.State.Raw) != tc.want {
+				t.Errorf("state is %s, want %s (%v)", infrastructure.Status.State.Raw, tc.want, err)
 			}
 		})
 	}
@@ -208,15 +247,16 @@ func TestWorkerMigrates(t *testing.T) {
 // A machine-controller-manager whose machines are in another cluster has the credentials, may connect to it, and is replaced when they change.
 func TestDriverContainer(t *testing.T) {
 	here, there, changed := &corev1.PodTemplateSpec{}, &corev1.PodTemplateSpec{}, &corev1.PodTemplateSpec{}
-	setDriver(here, "image", namespace, nil)
-	setDriver(there, "image", namespace, []byte("a"))
-	setDriver(there, "image", namespace, []byte("a"))
-	setDriver(changed, "image", namespace, []byte("b"))
+	setDriver(here, "image", namespace, driverAccess{})
+	setDriver(there, "image", namespace, driverAccess{kubeconfig: []byte("a"), cluster: "other"})
+	setDriver(there, "image", namespace, driverAccess{kubeconfig: []byte("a"), cluster: "other"})
+	setDriver(changed, "image", namespace, driverAccess{kubeconfig: []byte("b"), cluster: "other"})
 	if len(here.Spec.Volumes) > 0 || len(here.Annotations) > 0 || len(here.Labels) > 0 || len(here.Spec.Containers) != 1 {
 		t.Errorf("without a kubeconfig: %+v", here)
 	}
 	args := there.Spec.Containers[0].Args
-	if len(there.Spec.Volumes) != 1 || len(there.Spec.Containers) != 1 || args[len(args)-1] != "--infrastructure-kubeconfig=/var/run/secrets/gardener.cloud/infrastructure/kubeconfig" {
+	want := []string{"--infrastructure-kubeconfig=/var/run/secrets/gardener.cloud/infrastructure/kubeconfig", "--infrastructure-cluster=other"}
+	if len(there.Spec.Volumes) != 1 || len(there.Spec.Containers) != 1 || !slices.Equal(args[len(args)-2:], want) {
 		t.Errorf("with a kubeconfig: %+v", there.Spec)
 	}
 	if there.Labels["networking.gardener.cloud/to-private-networks"] != "allowed" {

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -62,6 +64,11 @@ func (a *Actuator) restore(ctx context.Context, worker *extensionsv1alpha1.Worke
 		return err
 	}
 	for _, m := range all {
+		if err := checkClasses(m.deployment.Name, state.MachineDeployments[m.deployment.Name]); err != nil {
+			return err
+		}
+	}
+	for _, m := range all {
 		if err := a.apply(ctx, m.secret, m.class); err != nil {
 			return err
 		}
@@ -84,6 +91,23 @@ func (a *Actuator) restore(ctx context.Context, worker *extensionsv1alpha1.Worke
 		}
 		if err := a.apply(ctx, m.deployment); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkClasses refuses a state with classes that are not of its deployment: their names are those of objects that are overwritten, such as a Secret of the
+// control plane or the class of another deployment.
+func checkClasses(deployment string, kept *DeploymentState) error {
+	if kept == nil {
+		return nil
+	}
+	at := field.NewPath("status", "state", "machineDeployments").Key(deployment).Child("machineSets")
+	for i := range kept.MachineSets {
+		name := kept.MachineSets[i].Spec.Template.Spec.Class.Name
+		if hash, ok := strings.CutPrefix(name, deployment+"-"); name != "" && (!ok || hash == "" || strings.Contains(hash, "-")) {
+			return field.Invalid(at.Index(i).Child("spec", "template", "spec", "class", "name"), name,
+				fmt.Sprintf("must be the name of its deployment, %q, with a hash", deployment))
 		}
 	}
 	return nil

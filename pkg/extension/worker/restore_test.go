@@ -8,8 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -124,6 +126,59 @@ func TestRestore(t *testing.T) {
 	}
 	if got := classes(t, a); slices.Contains(got, formerClass) {
 		t.Errorf("the former class is not deleted: %v", got)
+	}
+}
+
+// A state names the classes of machines that were about to be replaced, which are written again. It must not be another object that is overwritten.
+func TestRestoreOverwritesNoOtherObject(t *testing.T) {
+	for name, tc := range map[string]struct {
+		class   string
+		refused bool
+	}{
+		"a former class":                {class: formerClass},
+		"none":                          {},
+		"a Secret of the control plane": {class: "ca", refused: true},
+		"the class of another pool":     {class: namespace + "-other-z1-00000", refused: true},
+		"that of a pool whose name begins with the name of this one": {class: pool1 + "-b-00000", refused: true},
+		"its deployment": {class: pool1, refused: true},
+		"no hash":        {class: pool1 + "-", refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, worker := newActuator(t), newWorker()
+			existing := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: tc.class}, Data: map[string][]byte{"key": []byte("value")}}
+			if tc.refused {
+				if err := errors.Join(client.IgnoreAlreadyExists(a.Client.Create(t.Context(), newManager())), a.Client.Create(t.Context(), existing)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			state := &State{}
+			if err := json.Unmarshal(kept(t).Raw, state); err != nil {
+				t.Fatal(err)
+			}
+			state.MachineDeployments[pool1].MachineSets[0].Spec.Template.Spec.Class.Name = tc.class
+			raw, err := json.Marshal(state)
+			if err != nil {
+				t.Fatal(err)
+			}
+			worker.Status.State = &runtime.RawExtension{Raw: raw}
+			err = a.Restore(t.Context(), worker, newCluster(t))
+			if !tc.refused {
+				if waiting := new(extension.Wait); !errors.As(err, &waiting) {
+					t.Errorf("error is %v", err)
+				}
+				return
+			}
+			var invalid *field.Error
+			if want := "status.state.machineDeployments[" + pool1 + "].machineSets[0].spec.template.spec.class.name"; !errors.As(err, &invalid) || invalid.Field != want {
+				t.Errorf("error is %v, want one of %s", err, want)
+			}
+			if err := a.Client.Get(t.Context(), client.ObjectKeyFromObject(existing), existing); err != nil || len(existing.Data) != 1 || existing.Labels != nil {
+				t.Errorf("the Secret is %v, %v", existing, err)
+			}
+			if len(machinesIn(t, a)) > 0 || replicasOf(t, a) != 0 {
+				t.Error("a part of the state is restored")
+			}
+		})
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -107,7 +108,9 @@ func run(t *testing.T, e *env.Env, as *rest.Config, namespace string, classes ..
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	if err := local.Wire(ctx, &process.Process{Manager: mgr, Metrics: prometheus.NewRegistry()}, config); err != nil {
+	// The clusters of kubeconfigs are on this computer, too.
+	anyHost := func(string) string { return "" }
+	if err := local.WireWith(ctx, &process.Process{Manager: mgr, Metrics: prometheus.NewRegistry()}, config, anyHost); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
@@ -135,6 +138,9 @@ func TestProviderLocal(t *testing.T) {
 	create(t, c,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "extension"}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "extension", Name: "credentials"}},
+		&extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: namespace}, Spec: extensionsv1alpha1.ClusterSpec{
+			CloudProfile: raw(t, builder.CloudProfile("local")), Seed: new(raw(t, builder.Seed("local"))), Shoot: raw(t, builder.Shoot("crazy")),
+		}},
 	)
 	// As the ServiceAccount of the chart, so that what its role lacks shows.
 	install(t, c, "extension", map[string]any{"seed": map[string]any{"name": "local"}})
@@ -171,20 +177,22 @@ func TestProviderLocal(t *testing.T) {
 		})
 	})
 	t.Run("Infrastructure", func(t *testing.T) {
-		machinesAreKept := func(t *testing.T, _ extensionsv1alpha1.Object) {
-			made := &corev1.Namespace{}
-			if err := c.Get(t.Context(), client.ObjectKey{Name: machinesNamespace}, made); err != nil || made.DeletionTimestamp != nil {
-				t.Errorf("the namespace of the machines is missing: %v", err)
-			}
-		}
 		contract.Run(t, contract.Suite{
 			Client: c,
 			New: func() extensionsv1alpha1.Object {
 				return &extensionsv1alpha1.Infrastructure{ObjectMeta: meta(), Spec: extensionsv1alpha1.InfrastructureSpec{DefaultSpec: ofType("local"), Region: "local", SecretRef: secret}}
 			},
-			Foreign:   func(o extensionsv1alpha1.Object) { o.(*extensionsv1alpha1.Infrastructure).Spec.Type = "aws" },
-			Fulfilled: machinesAreKept,
-			Kept:      machinesAreKept,
+			Foreign: func(o extensionsv1alpha1.Object) { o.(*extensionsv1alpha1.Infrastructure).Spec.Type = "aws" },
+			Fulfilled: func(t *testing.T, _ extensionsv1alpha1.Object) {
+				made := &corev1.Namespace{}
+				if err := c.Get(t.Context(), client.ObjectKey{Name: machinesNamespace}, made); err != nil || made.DeletionTimestamp != nil {
+					t.Errorf("the namespace of the machines is missing: %v", err)
+				}
+				policy := &networkingv1.NetworkPolicy{}
+				if err := c.Get(t.Context(), client.ObjectKey{Namespace: machinesNamespace, Name: "machines"}, policy); err != nil || len(policy.Spec.PolicyTypes) != 2 {
+					t.Errorf("machines are not isolated: %v, %v", policy.Spec, err)
+				}
+			},
 			Gone: func(t *testing.T, _ extensionsv1alpha1.Object) {
 				if err := c.Get(t.Context(), client.ObjectKey{Name: machinesNamespace}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
 					t.Errorf("the namespace of the machines still exists: %v", err)
@@ -336,6 +344,15 @@ func finalizeNamespaces(t *testing.T, c client.WithWatch) {
 	}()
 }
 
+func raw(t *testing.T, object any) runtime.RawExtension {
+	t.Helper()
+	content, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runtime.RawExtension{Raw: content}
+}
+
 // kubeconfigOf returns the administrator's kubeconfig.
 func kubeconfigOf(t *testing.T, e *env.Env) []byte {
 	t.Helper()
@@ -356,15 +373,8 @@ func TestWorker(t *testing.T) {
 	e, c := cluster(t, crds.Extensions, crds.Machine, crds.Resources, crds.VerticalPodAutoscaler)
 	create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "extension"}})
 	install(t, c, "extension", map[string]any{"seed": map[string]any{"name": "local"}})
-	raw := func(object any) runtime.RawExtension {
-		content, err := json.Marshal(object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return runtime.RawExtension{Raw: content}
-	}
 	profile := builder.CloudProfile("local")
-	profile.Spec.ProviderConfig = new(raw(&localv1alpha1.CloudProfileConfig{MachineImages: []localv1alpha1.MachineImages{{
+	profile.Spec.ProviderConfig = new(raw(t, &localv1alpha1.CloudProfileConfig{MachineImages: []localv1alpha1.MachineImages{{
 		Name: "local", Versions: []localv1alpha1.MachineImageVersion{{Version: "1.0.0", Image: "registry.example/machine:v1"}},
 	}}}))
 	profile.Spec.MachineTypes = []corev1beta1.MachineType{{Name: "small", CPU: resource.MustParse("2"), Memory: resource.MustParse("2Gi")}}
@@ -374,7 +384,7 @@ func TestWorker(t *testing.T) {
 	manager.Spec.Template.Spec.Containers = []corev1.Container{{Name: "machine-controller-manager", Image: "registry.example/gardener:v1"}}
 	create(t, c,
 		&extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: namespace}, Spec: extensionsv1alpha1.ClusterSpec{
-			CloudProfile: raw(profile), Seed: new(raw(builder.Seed("local"))), Shoot: raw(builder.Shoot("worker")),
+			CloudProfile: raw(t, profile), Seed: new(raw(t, builder.Seed("local"))), Shoot: raw(t, builder.Shoot("worker")),
 		}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloudprovider"}, Data: map[string][]byte{"kubeconfig": kubeconfigOf(t, e)}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "userdata"}, Data: map[string][]byte{"cloud_config": []byte("#!/bin/bash")}},
@@ -457,6 +467,10 @@ func testWebhook(t *testing.T, c client.WithWatch) {
 		contract.RunWebhook(t, contract.WebhookSuite{
 			Client: c, Extension: "provider-local", Type: "local", Namespaces: "shoot--dev--deployment",
 			New: func(in string) client.Object {
+				credentials := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "cloudprovider"}}
+				if err := client.IgnoreAlreadyExists(c.Create(t.Context(), credentials)); err != nil {
+					t.Fatal(err)
+				}
 				return find(t, in, func(o client.Object) bool { _, ok := o.(*appsv1.Deployment); return ok })
 			},
 			Changed: func(t *testing.T, u *unstructured.Unstructured) {
