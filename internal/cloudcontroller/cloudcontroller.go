@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -25,9 +24,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
-	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/machinecontroller/driver/local"
 	"gardener.cloud/gardener/internal/process"
+	"gardener.cloud/gardener/internal/validation/destination"
 )
 
 const (
@@ -43,8 +42,8 @@ const (
 type Options struct {
 	// Kubeconfig is for the shoot.
 	Kubeconfig string
-	// InfrastructureKubeconfig is for the cluster with the machines. Empty means that of this pod.
-	InfrastructureKubeconfig string
+	// Infrastructure is the cluster with the machines.
+	Infrastructure local.Cluster
 	// Namespace is that of the control plane.
 	Namespace string
 	// Port is where metrics and probes are served.
@@ -55,7 +54,7 @@ type Options struct {
 
 // NewCommand returns the command.
 func NewCommand() *cobra.Command {
-	o := &Options{Port: int(Port), LogLevel: "info", LogFormat: "json"}
+	o := &Options{Port: int(Port), LogLevel: "info", LogFormat: "json", Infrastructure: local.Cluster{Blocked: destination.Host}}
 	cmd := &cobra.Command{
 		Use: Name, Short: "Give Services of a shoot with local machines addresses",
 		Example: "  " + Name + " --namespace=shoot--dev--crazy --kubeconfig=kubeconfig",
@@ -67,18 +66,21 @@ func NewCommand() *cobra.Command {
 			log := process.NewLogger(cmd.ErrOrStderr(), o.LogLevel, o.LogFormat)
 			crlog.SetLogger(log)
 			klog.SetLogger(log)
-			return component().Run(cmd.Context(), o, log)
+			return Run(cmd.Context(), o, log)
 		},
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig of the shoot")
-	fs.StringVar(&o.InfrastructureKubeconfig, "infrastructure-kubeconfig", o.InfrastructureKubeconfig, "kubeconfig of the cluster with the machines; empty for the one of this pod")
+	o.Infrastructure.AddFlags(fs)
 	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace of the control plane")
 	fs.IntVar(&o.Port, "port", o.Port, "port of /metrics, /healthz and /readyz")
 	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "info, debug or error")
 	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "json or text")
 	return cmd
 }
+
+// Run runs the process until the context ends.
+func Run(ctx context.Context, o *Options, log logr.Logger) error { return component().Run(ctx, o, log) }
 
 // component describes the process. One replica runs at a time, so there is no leader to elect.
 func component() process.Component[Options] {
@@ -91,18 +93,24 @@ func component() process.Component[Options] {
 				LogLevel: o.LogLevel, LogFormat: o.LogFormat, Health: server, Metrics: server,
 			}
 		},
-		Wire: func(_ context.Context, p *process.Process, o *Options) error { return wire(p, o) },
+		Wire: wire,
 	}
 }
 
-func wire(p *process.Process, o *Options) error {
-	config, err := infrastructure(o.InfrastructureKubeconfig)
+func wire(ctx context.Context, p *process.Process, o *Options) error {
+	config, err := o.Infrastructure.Config()
+	if err == nil && config == nil {
+		config, err = process.ClientConfig(componentbaseconfigv1alpha1.ClientConnectionConfiguration{})
+	}
 	if err != nil {
-		return fmt.Errorf("cluster with the machines: %w", err)
+		return err
 	}
 	machines, err := client.New(config, client.Options{Scheme: p.GetScheme()})
 	if err != nil {
 		return fmt.Errorf("cluster with the machines: %w", err)
+	}
+	if err := o.Infrastructure.Check(ctx, machines); err != nil {
+		return err
 	}
 	shoot, err := kubernetes.NewForConfig(rest.AddUserAgent(p.GetConfig(), Name))
 	if err != nil {
@@ -111,18 +119,6 @@ func wire(p *process.Process, o *Options) error {
 	return p.Add(serve(shoot, &balancer{
 		client: machines, namespace: localv1alpha1.InfrastructureNamespace(o.Namespace), machines: map[string]string{local.LabelApp: local.LabelAppValue},
 	}, p.GetLogger()))
-}
-
-// infrastructure returns the configuration of clients of the cluster with the machines. A kubeconfig of it is a user's.
-func infrastructure(kubeconfig string) (*rest.Config, error) {
-	if kubeconfig == "" {
-		return process.ClientConfig(componentbaseconfigv1alpha1.ClientConnectionConfiguration{})
-	}
-	content, err := os.ReadFile(kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	return kube.ConfigOfUser(content)
 }
 
 // serve runs the service controller.

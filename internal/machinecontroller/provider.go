@@ -3,14 +3,11 @@ package machinecontroller
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -20,7 +17,6 @@ import (
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
-	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/machinecontroller/driver"
 	"gardener.cloud/gardener/internal/machinecontroller/driver/local"
 	"gardener.cloud/gardener/internal/machinecontroller/machine"
@@ -41,30 +37,17 @@ type provider struct {
 	new func(context.Context, *process.Process, *ProviderOptions) (driver.Driver, error)
 }
 
-// machinesCluster is where local machines are.
-type machinesCluster struct {
-	// kubeconfig is the file with the kubeconfig of the cluster. Empty means the control cluster.
-	kubeconfig string
-	// cluster is the UID of the namespace kube-system there. Empty means any.
-	cluster string
-	// blocked returns why not to connect to a host, or "".
-	blocked func(host string) string
-}
-
 // localProvider has machines that are pods.
-func localProvider(c *machinesCluster) provider {
+func localProvider(c *local.Cluster) provider {
 	return provider{name: LocalName, driver: "local", new: func(ctx context.Context, p *process.Process, o *ProviderOptions) (driver.Driver, error) {
-		config := p.GetConfig()
-		if c.kubeconfig != "" {
-			content, err := os.ReadFile(c.kubeconfig)
-			if err != nil {
-				return nil, fmt.Errorf("cluster with the machines: %w", err)
-			}
-			if config, err = kube.ConfigOfUser(content, c.blocked); err != nil {
-				return nil, fmt.Errorf("cluster with the machines: %w", err)
-			}
-			config.Dial = destination.Dialer(c.blocked).DialContext
-			process.SetConnection(o.connection(c.kubeconfig))(config)
+		config, err := c.Config()
+		if err != nil {
+			return nil, err
+		}
+		if config == nil {
+			config = p.GetConfig()
+		} else {
+			process.SetConnection(o.connection(c.Kubeconfig))(config)
 		}
 		infrastructure, err := p.AddCluster("infrastructure", config, func(options *cluster.Options) {
 			options.Scheme = p.GetScheme()
@@ -77,42 +60,21 @@ func localProvider(c *machinesCluster) provider {
 		if err != nil {
 			return nil, err
 		}
-		if err := c.check(ctx, infrastructure.GetAPIReader()); err != nil {
-			return nil, fmt.Errorf("cluster with the machines: %w", err)
+		if err := c.Check(ctx, infrastructure.GetAPIReader()); err != nil {
+			return nil, err
 		}
 		return local.New(p.GetClient(), infrastructure.GetClient(), infrastructure.GetCache(), o.Namespace), nil
 	}}
 }
 
-// checkTimeout is the end of the request that identifies the cluster with the machines.
-const checkTimeout = 30 * time.Second
-
-// check fails if a cluster is another one than that with the machines, whose kubeconfig may have changed since: those that exist would be lost.
-func (c *machinesCluster) check(ctx context.Context, api client.Reader) error {
-	if c.cluster == "" {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
-	namespace := &corev1.Namespace{}
-	if err := api.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, namespace); err != nil {
-		return fmt.Errorf("read Namespace %q: %w", metav1.NamespaceSystem, err)
-	}
-	if string(namespace.UID) != c.cluster {
-		return fmt.Errorf("the kubeconfig is for another cluster: Namespace %q has the UID %q, and must have %q", namespace.Name, namespace.UID, c.cluster)
-	}
-	return nil
-}
-
 // NewLocalCommand returns the command of the process for local machines.
 func NewLocalCommand() *cobra.Command {
-	o, c := NewProviderOptions(), &machinesCluster{blocked: destination.Host}
+	o, c := NewProviderOptions(), &local.Cluster{Blocked: destination.Host}
 	cmd := newCommand(LocalName, "Create and delete the machines of a cluster, which are pods", &o.Common, o.Validate, func(ctx context.Context, log logr.Logger) error {
 		return localProvider(c).component().Run(ctx, o, log)
 	})
 	o.AddFlags(cmd.Flags())
-	cmd.Flags().StringVar(&c.kubeconfig, "infrastructure-kubeconfig", "", "kubeconfig of the cluster whose pods are the machines; empty for the one with the Machines")
-	cmd.Flags().StringVar(&c.cluster, "infrastructure-cluster", "", "UID of the namespace kube-system of the cluster whose pods are the machines; empty for any")
+	c.AddFlags(cmd.Flags())
 	return cmd
 }
 

@@ -14,7 +14,6 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 	"gardener.cloud/gardener/internal/cloudcontroller"
-	"gardener.cloud/gardener/internal/component/gardenerprocess"
 	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
@@ -30,8 +29,7 @@ const cloudControllerName = "cloud-controller-manager"
 type cloudController struct {
 	namespace, image, genericKubeconfig string
 	replicas                            int32
-	// kubeconfig is that of the cluster with the machines. Empty means that of the seed.
-	kubeconfig []byte
+	access                              driverAccess
 }
 
 // renderCloudController returns generic.ControlPlane.Components. A shoot without workers has none.
@@ -49,7 +47,7 @@ func renderCloudController(image string, access func(ctx context.Context, contro
 		}
 		return cloudController{
 			namespace: in.ControlPlane.Namespace, image: image, genericKubeconfig: genericKubeconfigOf(in.Cluster.Annotations),
-			replicas: in.Replicas(1), kubeconfig: to.kubeconfig,
+			replicas: in.Replicas(1), access: to,
 		}.objects(), nil
 	}
 }
@@ -86,21 +84,12 @@ func (c cloudController) objects() []client.Object {
 		Volumes: []corev1.Volume{shootaccess.Volume(c.genericKubeconfig, cloudControllerName)},
 	}
 	objects := []client.Object{shootaccess.Secret(c.namespace, cloudControllerName), w.ServiceAccount()}
-	if len(c.kubeconfig) > 0 {
-		w.Container.Args = append(w.Container.Args, "--infrastructure-kubeconfig="+credentialsDir+"/"+kubeconfigKey)
-		w.Container.VolumeMounts = append(w.Container.VolumeMounts, corev1.VolumeMount{Name: constants.SecretNameCloudProvider, MountPath: credentialsDir, ReadOnly: true})
-		w.Volumes = append(w.Volumes, corev1.Volume{Name: constants.SecretNameCloudProvider, VolumeSource: corev1.VolumeSource{
-			Secret: &corev1.SecretVolumeSource{SecretName: constants.SecretNameCloudProvider},
-		}})
-		for _, label := range []string{constants.NetworkPolicyToPublicNetworks, constants.NetworkPolicyToPrivateNetworks} {
-			w.PodLabels[label] = constants.NetworkPolicyAllowed
-		}
-		w.PodAnnotations = map[string]string{checksumAnnotation: gardenerprocess.Checksum(string(c.kubeconfig))}
-	} else {
+	if len(c.access.kubeconfig) == 0 {
 		role, binding := cloudControllerRole(c.namespace)
 		objects = append(objects, role, binding)
 	}
 	deployment := w.Deployment()
+	c.access.addTo(&deployment.Spec.Template, &deployment.Spec.Template.Spec.Containers[0])
 	deployment.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType // there is no leader election
 	deployment.Labels = workload.Mutable(workload.Merge(labels, map[string]string{constants.GardenRole: constants.GardenRoleControlPlane}))
 	return append(objects, deployment)

@@ -77,25 +77,31 @@ func ensurer(image string, places *places) controlplane.Ensurer {
 	}
 }
 
-// setDriver adds the container with the driver. If machines are in another cluster, it has the credentials of the shoot as files, and a checksum, as it
-// reads them when it starts.
+// setDriver adds the container with the driver.
 func setDriver(template *corev1.PodTemplateSpec, image, namespace string, access driverAccess) {
 	container := driverContainer(image, namespace)
-	if len(access.kubeconfig) > 0 {
-		container.Args = append(container.Args, "--infrastructure-kubeconfig="+credentialsDir+"/"+kubeconfigKey)
-		if access.cluster != "" {
-			container.Args = append(container.Args, "--infrastructure-cluster="+string(access.cluster))
-		}
-		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: constants.SecretNameCloudProvider, MountPath: credentialsDir, ReadOnly: true})
-		controlplane.SetVolume(&template.Spec, corev1.Volume{Name: constants.SecretNameCloudProvider, VolumeSource: corev1.VolumeSource{
-			Secret: &corev1.SecretVolumeSource{SecretName: constants.SecretNameCloudProvider},
-		}})
-		for _, label := range []string{constants.NetworkPolicyToPublicNetworks, constants.NetworkPolicyToPrivateNetworks} {
-			metav1.SetMetaDataLabel(&template.ObjectMeta, label, constants.NetworkPolicyAllowed)
-		}
-		metav1.SetMetaDataAnnotation(&template.ObjectMeta, checksumAnnotation, gardenerprocess.Checksum(string(access.kubeconfig)))
-	}
+	access.addTo(template, &container)
 	controlplane.SetContainer(&template.Spec, container)
+}
+
+// addTo gives a container access to another cluster with the machines: it has the credentials of the shoot as files, and its pod a checksum, as they are read
+// when it starts.
+func (a driverAccess) addTo(template *corev1.PodTemplateSpec, container *corev1.Container) {
+	if len(a.kubeconfig) == 0 {
+		return
+	}
+	container.Args = append(container.Args, "--infrastructure-kubeconfig="+credentialsDir+"/"+kubeconfigKey)
+	if a.cluster != "" {
+		container.Args = append(container.Args, "--infrastructure-cluster="+string(a.cluster))
+	}
+	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: constants.SecretNameCloudProvider, MountPath: credentialsDir, ReadOnly: true})
+	controlplane.SetVolume(&template.Spec, corev1.Volume{Name: constants.SecretNameCloudProvider, VolumeSource: corev1.VolumeSource{
+		Secret: &corev1.SecretVolumeSource{SecretName: constants.SecretNameCloudProvider},
+	}})
+	for _, label := range []string{constants.NetworkPolicyToPublicNetworks, constants.NetworkPolicyToPrivateNetworks} {
+		metav1.SetMetaDataLabel(&template.ObjectMeta, label, constants.NetworkPolicyAllowed)
+	}
+	metav1.SetMetaDataAnnotation(&template.ObjectMeta, checksumAnnotation, gardenerprocess.Checksum(string(a.kubeconfig)))
 }
 
 func driverContainer(image, namespace string) corev1.Container {

@@ -26,6 +26,7 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/extension"
+	"gardener.cloud/gardener/pkg/extension/generic"
 )
 
 // namespaceRecheck is how often the deletion of the namespace with the machines is checked: an event of another cluster does not arrive here.
@@ -198,28 +199,61 @@ func watchNamespaces(b *builder.Builder, toObjects handler.MapFunc) {
 	}))
 }
 
-// controlPlanes reconciles ControlPlanes, which need no further components, as there are neither load balancers nor volumes of an
-// infrastructure. Only the container that the webhook adds to the machine-controller-manager needs permissions.
-type controlPlanes struct{ *places }
+// controlPlanes reconciles ControlPlanes: a cloud-controller-manager for load balancers, and the permissions of the container that the webhook adds to the
+// machine-controller-manager.
+type controlPlanes struct {
+	*generic.ControlPlane
+	places *places
+}
 
-// Reconcile applies the permissions.
-func (a *controlPlanes) Reconcile(ctx context.Context, controlPlane *extensionsv1alpha1.ControlPlane, _ *extension.Cluster) error {
+func newControlPlanes(places *places, image string) *controlPlanes {
+	return &controlPlanes{
+		places: places,
+		ControlPlane: &generic.ControlPlane{
+			Client: places.client, Owner: Name, Components: renderCloudController(image, places.access), Shoot: renderCloudControllerAccess,
+		},
+	}
+}
+
+// Reconcile applies the permissions and the cloud-controller-manager.
+func (a *controlPlanes) Reconcile(ctx context.Context, controlPlane *extensionsv1alpha1.ControlPlane, cluster *extension.Cluster) error {
 	if err := noConfig(controlPlane.Spec.ProviderConfig); err != nil {
 		return err
 	}
-	return a.permit(ctx, controlPlane.Namespace, controlPlane.Spec.SecretRef)
+	if err := a.places.permit(ctx, controlPlane.Namespace, controlPlane.Spec.SecretRef); err != nil {
+		return err
+	}
+	return a.ControlPlane.Reconcile(ctx, controlPlane, cluster)
 }
 
-// Delete deletes those in the namespace of the control plane, which a version before 1.150 has created. Others are deleted with the namespace of the
-// machines.
-func (a *controlPlanes) Delete(ctx context.Context, controlPlane *extensionsv1alpha1.ControlPlane, _ *extension.Cluster) error {
-	role, binding := DriverRole(controlPlane.Namespace, controlPlane.Namespace)
-	return remove(ctx, a.client, binding, role)
+// Delete also deletes the permissions in the namespace of the control plane, which a version before 1.150 has created. Others are deleted with the namespace
+// of the machines.
+func (a *controlPlanes) Delete(ctx context.Context, controlPlane *extensionsv1alpha1.ControlPlane, cluster *extension.Cluster) error {
+	if err := a.forbid(ctx, controlPlane.Namespace); err != nil {
+		return err
+	}
+	return a.ControlPlane.Delete(ctx, controlPlane, cluster)
+}
+
+// ForceDelete does the same, and keeps what is in the shoot.
+func (a *controlPlanes) ForceDelete(ctx context.Context, controlPlane *extensionsv1alpha1.ControlPlane, cluster *extension.Cluster) error {
+	if err := a.forbid(ctx, controlPlane.Namespace); err != nil {
+		return err
+	}
+	return a.ControlPlane.ForceDelete(ctx, controlPlane, cluster)
 }
 
 // Migrate does the same: machines and what belongs to them stay where they are.
 func (a *controlPlanes) Migrate(ctx context.Context, controlPlane *extensionsv1alpha1.ControlPlane, cluster *extension.Cluster) error {
-	return a.Delete(ctx, controlPlane, cluster)
+	if err := a.forbid(ctx, controlPlane.Namespace); err != nil {
+		return err
+	}
+	return a.ControlPlane.Migrate(ctx, controlPlane, cluster)
+}
+
+func (a *controlPlanes) forbid(ctx context.Context, namespace string) error {
+	role, binding := DriverRole(namespace, namespace)
+	return remove(ctx, a.places.client, binding, role)
 }
 
 // noConfig refuses a providerConfig, as this provider has none. An empty object is valid.

@@ -106,7 +106,7 @@ func WireWith(
 	return errors.Join(
 		addWebhooks(p, places, c),
 		addInfrastructures(p, places, c),
-		add(p, classes, &controlPlanes{places}),
+		addControlPlanes(p, places, c),
 		addNetworks(p, c),
 		add(p, classes, &operatingSystemConfigs{p.GetClient()}),
 		addWorkers(p, places, c),
@@ -130,6 +130,13 @@ func addNetworks(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLoca
 			Checks: []extension.HealthCheck{extension.CheckManagedResource(corev1beta1.ShootSystemComponentsHealthy, networkResource)},
 		}),
 	)
+}
+
+// addControlPlanes adds the controller of ControlPlanes, which also watches their ManagedResources.
+func addControlPlanes(p *process.Process, places *places, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
+	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.ControlPlane](newControlPlanes(places, c.Images.Gardener)))
+	o.Watch = extension.WatchManaged(generic.ControlPlaneResource, generic.ShootResource)
+	return extension.Add(p, o)
 }
 
 // addInfrastructures adds the controller of Infrastructures, which also watches namespaces.

@@ -1,0 +1,70 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/validation/destination"
+)
+
+// checkTimeout is the end of the request that identifies the cluster with the machines.
+const checkTimeout = 30 * time.Second
+
+// Cluster is where local machines are.
+type Cluster struct {
+	// Kubeconfig is the file with the kubeconfig of the cluster. It is a user's. Empty means the cluster of the process.
+	Kubeconfig string
+	// UID is that of the namespace kube-system there. Empty means any.
+	UID string
+	// Blocked returns why not to connect to a host, or "".
+	Blocked func(host string) string
+}
+
+// AddFlags adds the flags of a process that works with the cluster.
+func (c *Cluster) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&c.Kubeconfig, "infrastructure-kubeconfig", c.Kubeconfig, "kubeconfig of the cluster whose pods are the machines; empty for the one of this process")
+	fs.StringVar(&c.UID, "infrastructure-cluster", c.UID, "UID of the namespace kube-system of the cluster whose pods are the machines; empty for any")
+}
+
+// Config returns the configuration of its clients, or nil if it is the cluster of the process.
+func (c *Cluster) Config() (*rest.Config, error) {
+	if c.Kubeconfig == "" {
+		return nil, nil
+	}
+	content, err := os.ReadFile(c.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("cluster with the machines: %w", err)
+	}
+	config, err := kube.ConfigOfUser(content, c.Blocked)
+	if err != nil {
+		return nil, fmt.Errorf("cluster with the machines: %w", err)
+	}
+	config.Dial = destination.Dialer(c.Blocked).DialContext
+	return config, nil
+}
+
+// Check fails if a cluster is another one than that with the machines, whose kubeconfig may have changed since: those that exist would be lost.
+func (c *Cluster) Check(ctx context.Context, api client.Reader) error {
+	if c.UID == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	namespace := &corev1.Namespace{}
+	if err := api.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, namespace); err != nil {
+		return fmt.Errorf("cluster with the machines: read Namespace %q: %w", metav1.NamespaceSystem, err)
+	}
+	if string(namespace.UID) != c.UID {
+		return fmt.Errorf("cluster with the machines: the kubeconfig is for another cluster: Namespace %q has the UID %q, and must have %q", namespace.Name, namespace.UID, c.UID)
+	}
+	return nil
+}
