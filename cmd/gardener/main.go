@@ -16,6 +16,7 @@ import (
 	"gardener.cloud/gardener/internal/admissioncontroller"
 	"gardener.cloud/gardener/internal/apiserver"
 	"gardener.cloud/gardener/internal/backuprestore"
+	"gardener.cloud/gardener/internal/cloudcontroller"
 	"gardener.cloud/gardener/internal/controllermanager"
 	"gardener.cloud/gardener/internal/dependencywatchdog"
 	"gardener.cloud/gardener/internal/discoveryserver"
@@ -40,6 +41,7 @@ var commands = map[string]func() *cobra.Command{
 	},
 	apiserver.Name:              apiserver.NewCommand,
 	backuprestore.Name:          backuprestore.NewCommand,
+	cloudcontroller.Name:        cloudcontroller.NewCommand,
 	controllermanager.Name:      controllermanager.Component().Command,
 	dependencywatchdog.Name:     dependencywatchdog.NewCommand,
 	discoveryserver.Name:        discoveryserver.NewCommand,

@@ -9,18 +9,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
-	"gardener.cloud/gardener/internal/provider/local"
+	"gardener.cloud/gardener/internal/machinecontroller/driver/local"
+	providerlocal "gardener.cloud/gardener/internal/provider/local"
 	"gardener.cloud/gardener/test/env"
 )
 
 // The machines of provider-local are in the namespace of the Infrastructure, for which the process has a Role.
 func testLocal(t *testing.T, s *scenario) {
-	role, binding := local.DriverRole(s.namespace, localv1alpha1.InfrastructureNamespace(s.namespace))
-	s.local(t, &machinesCluster{}, role, binding)
+	role, binding := providerlocal.DriverRole(s.namespace, localv1alpha1.InfrastructureNamespace(s.namespace))
+	s.local(t, &local.Cluster{}, role, binding)
 }
 
 // They may be in the cluster of a kubeconfig, which is another one than that of the Machines.
@@ -29,20 +29,10 @@ func testLocalElsewhere(t *testing.T, s *scenario) {
 	if err := s.Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
 		t.Fatal(err)
 	}
-	s.local(t, &machinesCluster{kubeconfig: s.kubeconfig, cluster: string(system.UID), blocked: func(string) string { return "" }})
+	s.local(t, &local.Cluster{Kubeconfig: s.kubeconfig, UID: string(system.UID), Blocked: func(string) string { return "" }})
 }
 
-// A kubeconfig that is for another cluster now is not used: all machines would be lost, and created again there.
-func TestMachinesCluster(t *testing.T) {
-	api := fake.NewClientBuilder().WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "a"}}).Build()
-	for cluster, fine := range map[string]bool{"": true, "a": true, "b": false} {
-		if err := (&machinesCluster{cluster: cluster}).check(t.Context(), api); (err == nil) != fine {
-			t.Errorf("%q: %v", cluster, err)
-		}
-	}
-}
-
-func (s *scenario) local(t *testing.T, cluster *machinesCluster, roles ...client.Object) {
+func (s *scenario) local(t *testing.T, cluster *local.Cluster, roles ...client.Object) {
 	t.Helper()
 	namespace := localv1alpha1.InfrastructureNamespace(s.namespace)
 	s.create(t, append([]client.Object{

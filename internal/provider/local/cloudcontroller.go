@@ -91,7 +91,7 @@ func (c cloudController) objects() []client.Object {
 	deployment := w.Deployment()
 	c.access.addTo(&deployment.Spec.Template, &deployment.Spec.Template.Spec.Containers[0])
 	deployment.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType // there is no leader election
-	deployment.Labels = workload.Mutable(workload.Merge(labels, map[string]string{constants.GardenRole: constants.GardenRoleControlPlane}))
+	deployment.Labels = workload.Merge(labels, map[string]string{constants.GardenRole: constants.GardenRoleControlPlane})
 	return append(objects, deployment)
 }
 

@@ -229,28 +229,29 @@ func (a *controlPlanes) Reconcile(ctx context.Context, controlPlane *extensionsv
 // Delete also deletes the permissions in the namespace of the control plane, which a version before 1.150 has created. Others are deleted with the namespace
 // of the machines.
 func (a *controlPlanes) Delete(ctx context.Context, controlPlane *extensionsv1alpha1.ControlPlane, cluster *extension.Cluster) error {
-	if err := a.forbid(ctx, controlPlane.Namespace); err != nil {
+	if err := a.ControlPlane.Delete(ctx, controlPlane, cluster); err != nil {
 		return err
 	}
-	return a.ControlPlane.Delete(ctx, controlPlane, cluster)
+	return a.forbid(ctx, controlPlane.Namespace)
 }
 
 // ForceDelete does the same, and keeps what is in the shoot.
 func (a *controlPlanes) ForceDelete(ctx context.Context, controlPlane *extensionsv1alpha1.ControlPlane, cluster *extension.Cluster) error {
-	if err := a.forbid(ctx, controlPlane.Namespace); err != nil {
+	if err := a.ControlPlane.ForceDelete(ctx, controlPlane, cluster); err != nil {
 		return err
 	}
-	return a.ControlPlane.ForceDelete(ctx, controlPlane, cluster)
+	return a.forbid(ctx, controlPlane.Namespace)
 }
 
 // Migrate does the same: machines and what belongs to them stay where they are.
 func (a *controlPlanes) Migrate(ctx context.Context, controlPlane *extensionsv1alpha1.ControlPlane, cluster *extension.Cluster) error {
-	if err := a.forbid(ctx, controlPlane.Namespace); err != nil {
+	if err := a.ControlPlane.Migrate(ctx, controlPlane, cluster); err != nil {
 		return err
 	}
-	return a.ControlPlane.Migrate(ctx, controlPlane, cluster)
+	return a.forbid(ctx, controlPlane.Namespace)
 }
 
+// forbid deletes the permissions of a former version.
 func (a *controlPlanes) forbid(ctx context.Context, namespace string) error {
 	role, binding := DriverRole(namespace, namespace)
 	return remove(ctx, a.places.client, binding, role)

@@ -245,7 +245,7 @@ func TestDriverAccess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			seed := newSeed(t, tc.kubeconfig, withState(tc.state))
-			a := &controlPlanes{placesOf(seed)}
+			a := placesOf(seed)
 			got, err := a.access(t.Context(), namespace, credentials)
 			if tc.refused != isConfigurationProblem(err) || !tc.refused && err != nil {
 				t.Errorf("error is %v", err)
@@ -253,8 +253,7 @@ func TestDriverAccess(t *testing.T) {
 			if string(got.kubeconfig) != string(tc.want.kubeconfig) || !tc.refused && got.cluster != tc.want.cluster {
 				t.Errorf("access is %+v, want %+v", got, tc.want)
 			}
-			controlPlane := &extensionsv1alpha1.ControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}, Spec: extensionsv1alpha1.ControlPlaneSpec{SecretRef: credentials}}
-			if err := a.Reconcile(t.Context(), controlPlane, nil); (err != nil) != tc.refused {
+			if err := a.permit(t.Context(), namespace, credentials); (err != nil) != tc.refused {
 				t.Error(err)
 			}
 			roles := &rbacv1.RoleList{}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/internal/cloudcontroller"
+	"gardener.cloud/gardener/internal/machinecontroller/driver/local"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -47,14 +49,13 @@ func TestLoadBalancers(t *testing.T) {
 	}
 	shoot, machines := connect(e.Config), connect(elsewhere)
 	create(t, machines, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "infra-shoot--dev--lb"}})
-	cmd := cloudcontroller.NewCommand()
-	cmd.SetArgs([]string{
-		"--namespace=shoot--dev--lb", "--kubeconfig=" + kubeconfigFile(t, e.Config), "--infrastructure-kubeconfig=" + kubeconfigFile(t, elsewhere),
-		fmt.Sprintf("--port=%d", freePort(t)), "--log-level=error",
-	})
+	options := &cloudcontroller.Options{
+		Namespace: "shoot--dev--lb", Kubeconfig: kubeconfigFile(t, e.Config), Port: freePort(t),
+		Infrastructure: local.Cluster{Kubeconfig: kubeconfigFile(t, elsewhere), Blocked: func(string) string { return "" }},
+	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.ExecuteContext(ctx) }()
+	go func() { ended <- cloudcontroller.Run(ctx, options, logr.Discard()) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
