@@ -203,7 +203,9 @@ func seedRules() []rule {
 		{group: coreGroup, resource: "shoots", kind: graph.Shoot, related: all(read, change), subresources: finalizer, labels: byLabel, exceptions: []exception{
 			{verbs: verbs{verbGet}, namespace: constants.GardenNamespace, name: named("<seed>")}, // the seed may be a self-hosted shoot
 		}},
-		{group: coreGroup, resource: "shootstates", kind: graph.ShootState, always: justAdd, related: all(read, change, remove)},
+		// The control plane is restored from it, with all credentials and machines, on another seed.
+		{group: coreGroup, resource: "shootstates", kind: graph.ShootState, only: gardenlet, always: justAdd, related: all(read, change, remove)},
+		{group: coreGroup, resource: "shootstates", kind: graph.ShootState, only: extension, related: read},
 	}
 }
 
@@ -272,7 +274,8 @@ func shootRules() []rule {
 		{group: coreGroup, resource: "shoots", kind: graph.Shoot, related: change, subresources: status, exceptions: []exception{
 			{verbs: read, namespace: shootNamespace, name: named("<shoot>")},
 		}},
-		{group: coreGroup, resource: "shootstates", kind: graph.ShootState, always: justAdd, related: all(read, verbs{verbPatch})},
+		{group: coreGroup, resource: "shootstates", kind: graph.ShootState, only: gardenlet, always: justAdd, related: all(read, verbs{verbPatch})},
+		{group: coreGroup, resource: "shootstates", kind: graph.ShootState, only: extension, related: read},
 		{group: securityGroup, resource: "workloadidentities", kind: graph.WorkloadIdentity, related: all(read, verbs{verbCreate, verbPatch}), subresources: []string{"token"}},
 	}
 }

@@ -48,6 +48,14 @@ func WebhookTarget(ports ...int32) map[string]string {
 	return annotations
 }
 
+// SeparateWebhookTargets are the annotations of the Service of an extension whose pods serve webhooks for the seed on one port, and for shoots on another. Owners
+// of a shoot can have its kube-apiserver call any URL: it reaches the latter only.
+func SeparateWebhookTargets(seed, shoots int32) map[string]string {
+	annotations := WebhookTarget(shoots)
+	annotations[resourcesv1alpha1.NetworkingFromWorldToPorts] = portList([]int32{seed})
+	return annotations
+}
+
 func fromPods(alias string, ports []int32) map[string]string {
 	key := resourcesv1alpha1.NetworkPolicyFromPolicyAnnotationPrefix + alias + resourcesv1alpha1.NetworkPolicyFromPolicyAnnotationSuffix
 	return map[string]string{key: portList(ports)}

@@ -14,6 +14,11 @@ func TestAnnotations(t *testing.T) {
 	}, WebhookTarget(10250)); diff != "" {
 		t.Errorf("WebhookTarget() (-want +got):\n%s", diff)
 	}
+	separate := SeparateWebhookTargets(10250, 10251)
+	if shoots, world := separate[prefix+"from-all-webhook-targets-allowed-ports"], separate[prefix+"from-world-to-ports"]; len(separate) != 4 ||
+		shoots != `[{"protocol":"TCP","port":10251}]` || world != port {
+		t.Errorf("SeparateWebhookTargets() = %v", separate)
+	}
 	if diff := cmp.Diff(map[string]string{prefix + "from-all-scrape-targets-allowed-ports": port}, ScrapeTarget(10250)); diff != "" {
 		t.Errorf("ScrapeTarget() (-want +got):\n%s", diff)
 	}

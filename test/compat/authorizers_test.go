@@ -204,9 +204,11 @@ func (m *authorizerMatrix) allowed(r authorizerRule, a kauthorizer.AttributesRec
 	return related
 }
 
-// stricter reports whether ours refuses what the original allows: extensions of seeds only read Gardenlets, which the gardener-operator deploys.
+// stricter reports whether ours refuses what the original allows: extensions of seeds only read Gardenlets, which the gardener-operator deploys, and all
+// extensions only read ShootStates, from which gardenlets restore control planes.
 func (m *authorizerMatrix) stricter(r authorizerRule, a kauthorizer.AttributesRecord) bool {
-	return r.Resource == "gardenlets" && m.kind == "extension" && m.target.Kind == graph.Seed && slices.Contains([]string{"create", "update", "patch"}, a.Verb)
+	onlyRead := r.Resource == "gardenlets" && m.target.Kind == graph.Seed || r.Resource == "shootstates"
+	return onlyRead && m.kind == "extension" && slices.Contains([]string{"create", "update", "patch", "delete"}, a.Verb)
 }
 
 // shortcut reports whether one of the shortcuts of the facts is for a request of this test.

@@ -26,7 +26,8 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// testOperator tests what gardener-operator does for a garden with two seeds: its credentials are rotated while a shoot exists.
+// testOperator tests what gardener-operator does for a garden with two seeds: its credentials are rotated while a shoot exists, whose control plane has moved
+// from one to the other before.
 func testOperator(t *testing.T, l *landscape) {
 	l.timed(t, "the runtime cluster does not serve the garden API", func(t *testing.T) {
 		if err := l.client.List(t.Context(), &corev1beta1.ShootList{}); err == nil {
@@ -34,7 +35,7 @@ func testOperator(t *testing.T, l *landscape) {
 		}
 	})
 	shoot := sample(t, example.ShootWorkerless)
-	shoot.Name, shoot.Spec.SeedName = "rotated", new(secondSeed)
+	shoot.Name, shoot.Spec.SeedName = "rotated", new("local")
 	key := l.create(t, shoot)
 	l.basic(t, "a shoot becomes healthy, and answers", func(t *testing.T) {
 		l.awaitShoot(t, key, kube.ShootHealthy)
@@ -42,6 +43,7 @@ func testOperator(t *testing.T, l *landscape) {
 			t.Error(err)
 		}
 	})
+	l.basic(t, "its control plane moves to the other seed", func(t *testing.T) { l.testMove(t, key) })
 	l.timed(t, "the Garden cannot be deleted while it has a seed", func(t *testing.T) {
 		garden := l.readGarden(t)
 		metav1.SetMetaDataAnnotation(&garden.ObjectMeta, constants.ConfirmationDeletion, "true")

@@ -80,7 +80,8 @@ func Restored(obj extensionsv1alpha1.Object) bool {
 	return last.Type != corev1beta1.LastOperationTypeMigrate
 }
 
-// restore writes the state of a resource, for which its extension waits, and requests its restoration. A state that the resource has stays.
+// restore writes the state of a resource, for which its extension waits, and requests its restoration. A state that the resource has stays. Once the extension
+// has begun, the state is its own: it may have taken over what was saved, and changed it since.
 func restore(ctx context.Context, v Values, obj extensionsv1alpha1.Object) error {
 	gvk, err := apiutil.GVKForObject(obj, v.Client.Scheme())
 	if err != nil {
@@ -91,7 +92,8 @@ func restore(ctx context.Context, v Values, obj extensionsv1alpha1.Object) error
 		return fmt.Errorf("state of %s: %w", describe(v.Client, obj), err)
 	}
 	status, before := obj.GetExtensionStatus(), obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has its original's type
-	if status.GetState() == nil && (state.State != nil || len(state.Resources) > 0) {
+	begun := status.GetLastOperation() != nil && status.GetLastOperation().Type == corev1beta1.LastOperationTypeRestore
+	if !begun && status.GetState() == nil && (state.State != nil || len(state.Resources) > 0) {
 		status.SetState(state.State)
 		status.SetResources(state.Resources)
 		if err := v.Client.Status().Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {

@@ -30,6 +30,7 @@ func TestApplyRestores(t *testing.T) {
 		"new":                            {want: "restore", wantState: `"saved"`},
 		"waits for its state":            {existing: true, annotation: "wait-for-state", want: "restore", wantState: `"saved"`},
 		"is being restored":              {existing: true, last: "Restore", state: "Processing", own: `"own"`, want: "restore", wantState: `"own"`},
+		"has taken over its state":       {existing: true, last: "Restore", state: "Error", want: "restore"},
 		"restored":                       {existing: true, last: "Restore", state: "Succeeded", own: `"own"`, want: "reconcile", wantState: `"own"`},
 		"restored, without a state":      {existing: true, last: "Restore", state: "Succeeded", want: "reconcile"},
 		"never left the seed":            {existing: true, last: "Reconcile", state: "Error", want: "reconcile"},

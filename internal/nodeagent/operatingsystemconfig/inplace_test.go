@@ -209,6 +209,24 @@ func TestNodeWithoutChangesIsUpdated(t *testing.T) {
 	}
 }
 
+// Without a record of what the machine has, a drained Node is not called updated before everything is done that needs a drained one.
+func TestNodeWithoutRecordIsUpdated(t *testing.T) {
+	u := newUpdating(t)
+	u.remove(nodeagentconfigv1alpha1.LastAppliedOperatingSystemConfigFilePath)
+	u.publish(inPlaceOSC(systemVersion("2.0.0", "update-os")))
+	u.reach(machinev1alpha1.ReadyForUpdate)
+	u.onCommand = func() { u.write(osRelease, "PRETTY_NAME=\"Machine Image Version 2.0.0\"\n") }
+	u.mustPass()
+	if diff := cmp.Diff([]string{"run [update-os]", "sync tokens", "renew certificate", "rebootstrap kubelet"}, u.done); diff != "" || u.result() != "" {
+		t.Errorf("the result is %q; done (-want +got):\n%s", u.result(), diff)
+	}
+	u.reconciler = &reconciler{Values: u.Values} // the one with the new certificate
+	u.mustPass()
+	if u.result() != machinev1alpha1.NodeUpdateSuccessful {
+		t.Errorf("the result is %q", u.result())
+	}
+}
+
 func TestUnhealthyKubeletFailsTheUpdate(t *testing.T) {
 	u := newUpdating(t)
 	u.unhealthy = errors.New("it does not answer")

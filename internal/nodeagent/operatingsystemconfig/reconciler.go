@@ -85,6 +85,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, reconcile.TerminalError(err)
 	}
+	if before == nil && osc.Spec.InPlaceUpdates != nil && node != nil && mayUpdate(node) {
+		// Its first configuration, or the record of that was lost: what the Node was drained for is not known to be done.
+		pending = changes{cas: true, serviceAccountKey: true, operatingSystem: true}
+	}
 	if pending.any() && node != nil && !mayUpdate(node) {
 		log.Info("Waiting until the node is ready for its update", "changes", fmt.Sprintf("%+v", pending))
 		return reconcile.Result{}, nil // the change of its condition requeues it

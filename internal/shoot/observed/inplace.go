@@ -10,16 +10,18 @@ import (
 )
 
 // PendingUpdates returns the pools whose nodes are to be updated in place: those whose machines are not as in the Shoot, as far as the extension has reported
-// them in the status of the Worker. It returns nil if there are none.
+// them in the status of the Worker. A pool of which nothing is reported is a new one, unless it was pending before: the control plane has come from another seed
+// then, and its machines are not known to be updated yet. It returns nil if there are none.
 func PendingUpdates(shoot *corev1beta1.Shoot, reported *extensionsv1alpha1.InPlaceUpdatesWorkerStatus) (*corev1beta1.InPlaceUpdatesStatus, error) {
-	if reported == nil {
-		return nil, nil
+	var hashes map[string]string
+	if reported != nil {
+		hashes = reported.WorkerPoolToHashMap
 	}
 	pending := corev1beta1.PendingWorkerUpdates{}
 	for i := range shoot.Spec.Provider.Workers {
 		pool := &shoot.Spec.Provider.Workers[i]
-		before, image := reported.WorkerPoolToHashMap[pool.Name], ""
-		if !pool.UpdateStrategy.InPlace() || before == "" {
+		before, image := hashes[pool.Name], ""
+		if !pool.UpdateStrategy.InPlace() || before == "" && !shoot.Status.UpdatesPending(pool.Name) {
 			continue
 		}
 		if pool.Machine.Image != nil {

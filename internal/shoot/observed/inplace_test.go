@@ -48,6 +48,24 @@ func TestPendingUpdates(t *testing.T) {
 			},
 			reported: reported, want: &corev1beta1.PendingWorkerUpdates{ManualInPlaceUpdate: []string{"manual"}},
 		},
+		"after a move, nothing is reported yet": {
+			change: func(s *corev1beta1.Shoot) {
+				s.Status.InPlaceUpdates = &corev1beta1.InPlaceUpdatesStatus{PendingWorkerUpdates: both}
+			}, want: both,
+		},
+		"after a move, another pool is reported": {
+			change: func(s *corev1beta1.Shoot) {
+				s.Status.InPlaceUpdates = &corev1beta1.InPlaceUpdatesStatus{PendingWorkerUpdates: both}
+			},
+			reported: &extensionsv1alpha1.InPlaceUpdatesWorkerStatus{WorkerPoolToHashMap: map[string]string{"auto": hashes["auto"]}},
+			want:     &corev1beta1.PendingWorkerUpdates{ManualInPlaceUpdate: []string{"manual"}},
+		},
+		"after a move, all are updated": {
+			change: func(s *corev1beta1.Shoot) {
+				s.Status.InPlaceUpdates = &corev1beta1.InPlaceUpdatesStatus{PendingWorkerUpdates: both}
+			},
+			reported: reported,
+		},
 		"a patch version": {change: func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.35.5" }, reported: reported},
 		"a minor version": {change: func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.36.1" }, reported: reported, want: both},
 		"the version of a pool": {

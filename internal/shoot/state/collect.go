@@ -140,13 +140,16 @@ func collectResources(
 // Write writes the ShootState of a Shoot in the garden. The function returns the new state; it is called with the one that was saved before.
 func Write(
 	ctx context.Context, gardenAPI client.Client, shoot *corev1beta1.Shoot, now time.Time,
-	change func(saved *corev1beta1.ShootStateSpec) *corev1beta1.ShootStateSpec,
+	change func(saved *corev1beta1.ShootStateSpec) (*corev1beta1.ShootStateSpec, error),
 ) error {
 	saved := &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: shoot.Name}}
 	if _, err := controllerutil.CreateOrUpdate(ctx, gardenAPI, saved, func() error {
 		metav1.SetMetaDataAnnotation(&saved.ObjectMeta, constants.GardenerTimestamp, now.UTC().Format(time.RFC3339Nano))
-		saved.Spec = *change(&saved.Spec)
-		return nil
+		spec, err := change(&saved.Spec)
+		if err == nil {
+			saved.Spec = *spec
+		}
+		return err
 	}); err != nil {
 		return fmt.Errorf("write ShootState: %w", err)
 	}

@@ -107,14 +107,18 @@ func machineState(
 		if len(kept.MachineSets) == 0 {
 			continue
 		}
-		slices.SortFunc(kept.MachineSets, func(a, b machinev1alpha1.MachineSet) int { return strings.Compare(a.Name, b.Name) })
-		slices.SortFunc(kept.Machines, func(a, b machinev1alpha1.Machine) int { return strings.Compare(a.Name, b.Name) })
+		sortMachines(kept)
 		if state.MachineDeployments == nil {
 			state.MachineDeployments = map[string]*worker.DeploymentState{}
 		}
 		state.MachineDeployments[deployment.Name] = kept
 	}
 	return state
+}
+
+func sortMachines(d *worker.DeploymentState) {
+	slices.SortFunc(d.MachineSets, func(a, b machinev1alpha1.MachineSet) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(d.Machines, func(a, b machinev1alpha1.Machine) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // ownedBy reports whether an object has an owner of a kind and name.
@@ -158,7 +162,7 @@ const mostMachineState = 32 << 20
 
 // Machines returns the state of machines for status.state of the Worker, or nil if there is none.
 func Machines(spec *corev1beta1.ShootStateSpec) (*runtime.RawExtension, error) {
-	at := slices.IndexFunc(spec.Gardener, func(d corev1beta1.GardenerResourceData) bool { return d.Type == constants.DataTypeMachineState })
+	at := machinesIndex(spec)
 	if at < 0 {
 		return nil, nil //nolint:nilnil // documented
 	}
@@ -178,6 +182,24 @@ func Machines(spec *corev1beta1.ShootStateSpec) (*runtime.RawExtension, error) {
 		return nil, fmt.Errorf("machines of the ShootState have more than %d bytes", mostMachineState)
 	}
 	return &runtime.RawExtension{Raw: raw}, nil
+}
+
+// machinesIndex is where a ShootState has its machines, less than 0 if it has none.
+func machinesIndex(spec *corev1beta1.ShootStateSpec) int {
+	return slices.IndexFunc(spec.Gardener, func(d corev1beta1.GardenerResourceData) bool { return d.Type == constants.DataTypeMachineState })
+}
+
+// machinesOf returns the machines of a ShootState, decoded.
+func machinesOf(spec *corev1beta1.ShootStateSpec) (*worker.State, error) {
+	decoded := &worker.State{}
+	raw, err := Machines(spec)
+	if err != nil || raw == nil {
+		return decoded, err
+	}
+	if err := json.Unmarshal(raw.Raw, decoded); err != nil {
+		return nil, errors.New("the machines of the ShootState are invalid") // the error itself may quote them
+	}
+	return decoded, nil
 }
 
 // extensionState returns the state of an extension resource, or false if it has none.
@@ -204,7 +226,7 @@ func Extension(spec *corev1beta1.ShootStateSpec, kind, name string) *corev1beta1
 }
 
 // Merge returns a saved state, updated and extended by what was collected when part of the objects was deleted already.
-func Merge(saved, collected *corev1beta1.ShootStateSpec) *corev1beta1.ShootStateSpec {
+func Merge(saved, collected *corev1beta1.ShootStateSpec) (*corev1beta1.ShootStateSpec, error) {
 	merged := &corev1beta1.ShootStateSpec{
 		Gardener:   upsert(saved.Gardener, collected.Gardener, func(d corev1beta1.GardenerResourceData) string { return d.Name }),
 		Extensions: upsert(saved.Extensions, collected.Extensions, stateKey),
@@ -212,6 +234,36 @@ func Merge(saved, collected *corev1beta1.ShootStateSpec) *corev1beta1.ShootState
 	}
 	sortStates(merged.Extensions)
 	sortResources(merged.Resources)
+	before, err := machinesOf(saved)
+	if err != nil {
+		return nil, err
+	}
+	after, err := machinesOf(collected)
+	if err != nil {
+		return nil, err
+	}
+	machines, err := encodeMachines(mergeMachines(before, after))
+	if at := machinesIndex(merged); at >= 0 && machines != nil {
+		merged.Gardener[at] = *machines
+	}
+	return merged, err
+}
+
+// mergeMachines returns the machines that were saved and those that were collected, deployment by deployment. One with as many replicas as before, but fewer
+// machines, is being removed from the seed, and keeps all of them.
+func mergeMachines(saved, collected *worker.State) *worker.State {
+	merged := &worker.State{MachineDeployments: maps.Clone(saved.MachineDeployments)}
+	for name, after := range collected.MachineDeployments {
+		if before := saved.MachineDeployments[name]; before != nil && before.Replicas == after.Replicas && len(before.Machines) > len(after.Machines) {
+			after.MachineSets = upsert(before.MachineSets, after.MachineSets, func(s machinev1alpha1.MachineSet) string { return s.Name })
+			after.Machines = upsert(before.Machines, after.Machines, func(m machinev1alpha1.Machine) string { return m.Name })
+			sortMachines(after)
+		}
+		if merged.MachineDeployments == nil {
+			merged.MachineDeployments = map[string]*worker.DeploymentState{}
+		}
+		merged.MachineDeployments[name] = after
+	}
 	return merged
 }
 

@@ -166,7 +166,7 @@ func TestMerge(t *testing.T) {
 	extension := func(kind, value string) corev1beta1.ExtensionResourceState {
 		return corev1beta1.ExtensionResourceState{Kind: kind, Name: new("a"), State: &runtime.RawExtension{Raw: []byte(value)}}
 	}
-	got := Merge(
+	got, err := Merge(
 		&corev1beta1.ShootStateSpec{
 			Gardener:   []corev1beta1.GardenerResourceData{data("deleted", "old"), data("kept", "old")},
 			Extensions: []corev1beta1.ExtensionResourceState{extension("Network", "old"), extension("Worker", "old")},
@@ -176,6 +176,9 @@ func TestMerge(t *testing.T) {
 			Extensions: []corev1beta1.ExtensionResourceState{extension("Worker", "new")},
 		},
 	)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if diff := cmp.Diff(&corev1beta1.ShootStateSpec{
 		Gardener:   []corev1beta1.GardenerResourceData{data("kept", "new"), data("deleted", "old")},
 		Extensions: []corev1beta1.ExtensionResourceState{extension("Network", "old"), extension("Worker", "new")},
@@ -184,13 +187,65 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// When objects of machines are being removed, what is left of them does not replace the machines that were saved.
+func TestMergeMachines(t *testing.T) {
+	deployment := func(replicas int32, machines ...string) *worker.DeploymentState {
+		d := &worker.DeploymentState{Replicas: replicas, MachineSets: []machinev1alpha1.MachineSet{{ObjectMeta: metav1.ObjectMeta{Name: "s"}}}}
+		for _, name := range machines {
+			d.Machines = append(d.Machines, machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		}
+		return d
+	}
+	type state = map[string]*worker.DeploymentState
+	for name, tc := range map[string]struct{ saved, collected, want state }{
+		"none":            {},
+		"the first ones":  {collected: state{"d": deployment(1, "a")}, want: state{"d": deployment(1, "a")}},
+		"all are removed": {saved: state{"d": deployment(1, "a")}, want: state{"d": deployment(1, "a")}},
+		"a deployment is removed": {
+			saved: state{"d": deployment(1, "a"), "e": deployment(1, "b")}, collected: state{"e": deployment(1, "b")},
+			want: state{"d": deployment(1, "a"), "e": deployment(1, "b")},
+		},
+		"a machine is removed":     {saved: state{"d": deployment(2, "a", "b")}, collected: state{"d": deployment(2, "b")}, want: state{"d": deployment(2, "a", "b")}},
+		"a machine was replaced":   {saved: state{"d": deployment(2, "a", "b")}, collected: state{"d": deployment(2, "b", "c")}, want: state{"d": deployment(2, "b", "c")}},
+		"there are fewer replicas": {saved: state{"d": deployment(2, "a", "b")}, collected: state{"d": deployment(1, "b")}, want: state{"d": deployment(1, "b")}},
+		"there are more replicas":  {saved: state{"d": deployment(1, "a")}, collected: state{"d": deployment(2, "a", "b")}, want: state{"d": deployment(2, "a", "b")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := func(s state) *corev1beta1.ShootStateSpec {
+				data, err := encodeMachines(&worker.State{MachineDeployments: s})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if data == nil {
+					return &corev1beta1.ShootStateSpec{}
+				}
+				return &corev1beta1.ShootStateSpec{Gardener: []corev1beta1.GardenerResourceData{*data}}
+			}
+			merged, err := Merge(spec(tc.saved), spec(tc.collected))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := machinesOf(merged)
+			if diff := cmp.Diff(tc.want, got.MachineDeployments); diff != "" || err != nil {
+				t.Errorf("machines (-want +got), %v:\n%s", err, diff)
+			}
+		})
+	}
+	broken := &corev1beta1.ShootStateSpec{Gardener: []corev1beta1.GardenerResourceData{{
+		Name: machineStateName, Type: machineStateName, Data: runtime.RawExtension{Raw: []byte(`{}`)},
+	}}}
+	if _, err := Merge(broken, &corev1beta1.ShootStateSpec{}); err == nil {
+		t.Error("machines that cannot be read are replaced")
+	}
+}
+
 // The periodic state replaces the one before, also what is gone since.
 func TestWriteReplaces(t *testing.T) {
 	c := newSeed(t)
 	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "a"}}
 	for _, name := range []string{"old", "new"} {
-		if err := Write(t.Context(), c, shoot, time.Now(), func(*corev1beta1.ShootStateSpec) *corev1beta1.ShootStateSpec {
-			return &corev1beta1.ShootStateSpec{Gardener: []corev1beta1.GardenerResourceData{{Name: name}}}
+		if err := Write(t.Context(), c, shoot, time.Now(), func(*corev1beta1.ShootStateSpec) (*corev1beta1.ShootStateSpec, error) {
+			return &corev1beta1.ShootStateSpec{Gardener: []corev1beta1.GardenerResourceData{{Name: name}}}, nil
 		}); err != nil {
 			t.Fatal(err)
 		}

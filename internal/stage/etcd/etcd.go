@@ -143,7 +143,9 @@ func (in Inputs) backupEntry(ctx context.Context) error {
 		switch {
 		case in.Restoration != nil && last != nil && last.Type == corev1beta1.LastOperationTypeMigrate:
 			entry.Annotations[constants.GardenerOperation] = constants.GardenerOperationRestore
-			entry.Spec.BucketName = in.BackupEntry.Spec.BucketName
+			if former := entry.Spec.BucketName; former != in.BackupEntry.Spec.BucketName {
+				entry.Annotations[constants.BackupEntryCopiedFrom], entry.Spec.BucketName = former, in.BackupEntry.Spec.BucketName
+			}
 		case entry.Spec.BucketName == "": // existing backups stay in their bucket
 			entry.Spec.BucketName = in.BackupEntry.Spec.BucketName
 		}

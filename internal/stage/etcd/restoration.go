@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,8 @@ type Restoration struct {
 }
 
 // CopiesFrom returns the bucket that backups are copied from when a control plane is restored on a seed, whose bucket is own. It is empty if they are
-// copied already, as etcd-main exists. Source is the copy of the BackupEntry for the bucket of the other seed, which may be nil.
+// copied already, as etcd-main exists, or have never left the bucket, as the shoot is bound to its former seed again. Source is the copy of the BackupEntry for
+// the bucket of the other seed, which may be nil.
 func CopiesFrom(etcdExists bool, entry, source *corev1beta1.BackupEntry, own string) (string, error) {
 	switch {
 	case etcdExists:
@@ -50,11 +52,16 @@ func CopiesFrom(etcdExists bool, entry, source *corev1beta1.BackupEntry, own str
 		return "", errors.New("there is no BackupEntry to restore etcd from")
 	case entry.Spec.BucketName != own:
 		return entry.Spec.BucketName, nil
-	case source == nil || source.Spec.BucketName == own:
-		return "", fmt.Errorf("BackupEntry %q is in bucket %q of this seed already, and no other BackupEntry says from where backups have to be copied: without them "+
-			"the data of the cluster would be lost", entry.Name, own)
 	}
-	return source.Spec.BucketName, nil
+	from := entry.Annotations[constants.BackupEntryCopiedFrom]
+	if source != nil {
+		from = cmp.Or(from, source.Spec.BucketName)
+	}
+	if from == own {
+		return "", fmt.Errorf("BackupEntry %q is in bucket %q of this seed already, and the one of the former seed is, too: it is not known from where backups have to "+
+			"be copied, and without them the data of the cluster would be lost", entry.Name, own)
+	}
+	return from, nil
 }
 
 // restorationTasks copy the backups, and let etcd grow that was restored with one member.
@@ -112,8 +119,17 @@ func (in Inputs) sourceEntry(ctx context.Context) error {
 	return in.applyEntry(ctx, source, func(entry *corev1beta1.BackupEntry) { entry.Spec.BucketName = source.Spec.BucketName })
 }
 
-// deleteSourceEntry deletes the BackupEntry of the former seed, with the backups there.
+// deleteSourceEntry deletes the BackupEntry of the former seed, with the backups there: etcd is restored from the own ones.
 func (in Inputs) deleteSourceEntry(ctx context.Context) error {
+	restored := &corev1beta1.BackupEntry{}
+	if err := in.Run.GardenAPI.Get(ctx, client.ObjectKeyFromObject(in.BackupEntry), restored); err != nil {
+		return fmt.Errorf("read BackupEntry %q: %w", in.BackupEntry.Name, err)
+	}
+	if err := kube.PatchMetadata(ctx, in.Run.GardenCache, restored, func(o *metav1.PartialObjectMetadata) {
+		delete(o.Annotations, constants.BackupEntryCopiedFrom)
+	}); err != nil {
+		return fmt.Errorf("patch BackupEntry %q: %w", restored.Name, err)
+	}
 	entry := &corev1beta1.BackupEntry{}
 	err := in.Run.GardenAPI.Get(ctx, client.ObjectKeyFromObject(in.Restoration.SourceEntry), entry)
 	if err == nil {

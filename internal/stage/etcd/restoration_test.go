@@ -1,12 +1,13 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,8 @@ func TestCopiesFrom(t *testing.T) {
 	in := func(bucket string) *corev1beta1.BackupEntry {
 		return &corev1beta1.BackupEntry{Spec: corev1beta1.BackupEntrySpec{BucketName: bucket}}
 	}
+	copied := in("here")
+	copied.Annotations = map[string]string{"backupentry.core.gardener.cloud/copied-from": "there"}
 	for name, tc := range map[string]struct {
 		etcd          bool
 		entry, source *corev1beta1.BackupEntry
@@ -32,7 +35,9 @@ func TestCopiesFrom(t *testing.T) {
 		"begun":                                 {entry: in("there"), source: in("there"), want: "there"},
 		"the BackupEntry has moved":             {entry: in("here"), source: in("there"), want: "there"},
 		"copied":                                {etcd: true, entry: in("here"), source: in("there")},
-		"no other bucket is known":              {entry: in("here"), fails: true},
+		"it is bound to its former seed again":  {entry: in("here")},
+		"the other BackupEntry was deleted":     {entry: copied, want: "there"},
+		"the other BackupEntry was changed":     {entry: copied, source: in("here"), want: "there"},
 		"the other BackupEntry has no other":    {entry: in("here"), source: in("here"), fails: true},
 		"no BackupEntry, data would be missing": {fails: true},
 	} {
@@ -81,6 +86,7 @@ func TestBackupsAreCopied(t *testing.T) {
 	source := entry.DeepCopy()
 	source.Name, source.Spec.BucketName = "source-e", "there"
 	moved := entry.DeepCopy()
+	moved.Annotations = map[string]string{"backupentry.core.gardener.cloud/copied-from": "there"}
 	moved.Spec.BucketName, moved.Status.LastOperation = "there", &corev1beta1.LastOperation{Type: "Migrate", State: "Succeeded"}
 	secret := func(name, bucket string) client.Object {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: stagetest.Namespace, Name: name}, Data: map[string][]byte{"bucketName": []byte(bucket)}}
@@ -106,7 +112,7 @@ func TestBackupsAreCopied(t *testing.T) {
 	where := func(s druidv1alpha1.StoreSpec) string {
 		return string(*s.Provider) + " " + *s.Container + " " + s.Prefix + " " + s.SecretRef.Name
 	}
-	if diff := cmp.Diff([]string{"Former there e/etcd-main source-etcd-backup", "Own here e/etcd-main etcd-backup"},
+	if diff := gocmp.Diff([]string{"Former there e/etcd-main source-etcd-backup", "Own here e/etcd-main etcd-backup"},
 		[]string{where(task.Spec.SourceStore), where(task.Spec.TargetStore)}); diff != "" {
 		t.Errorf("stores (-want +got):\n%s", diff)
 	}
@@ -120,6 +126,9 @@ func TestBackupsAreCopied(t *testing.T) {
 			}
 		}
 	}
+	if err := clusters.Garden.Get(t.Context(), client.ObjectKeyFromObject(moved), moved); err != nil || moved.Annotations["backupentry.core.gardener.cloud/copied-from"] != "" {
+		t.Errorf("the annotations of the BackupEntry are %v (%v)", moved.Annotations, err)
+	}
 	for object, c := range map[client.Object]client.Client{task: clusters.Seed, source: clusters.Garden} {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
 			t.Errorf("%T still exists: %v", object, err)
@@ -130,11 +139,14 @@ func TestBackupsAreCopied(t *testing.T) {
 // A BackupEntry that was released by the former seed is restored in the own bucket.
 func TestBackupEntryIsRestored(t *testing.T) {
 	for name, tc := range map[string]struct {
-		last            corev1beta1.LastOperationType
-		restores        bool
-		bucket, request string
+		last     corev1beta1.LastOperationType
+		restores bool
+		// from is the former bucket, "there" if it is empty.
+		from                    string
+		bucket, request, copied string
 	}{
-		"released":                 {last: "Migrate", restores: true, bucket: "here", request: "restore"},
+		"released":                 {last: "Migrate", restores: true, bucket: "here", request: "restore", copied: "there"},
+		"it comes back":            {last: "Migrate", restores: true, from: "here", bucket: "here", request: "restore"},
 		"restored already":         {last: "Restore", restores: true, bucket: "there"},
 		"it was always here":       {last: "Reconcile", bucket: "there"},
 		"released, but no restore": {last: "Migrate", bucket: "there"},
@@ -145,7 +157,7 @@ func TestBackupEntryIsRestored(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "e"}, Spec: corev1beta1.BackupEntrySpec{BucketName: "here", SeedName: new("own")},
 			}
 			existing := desired.DeepCopy()
-			existing.Spec = corev1beta1.BackupEntrySpec{BucketName: "there", SeedName: new("own")}
+			existing.Spec = corev1beta1.BackupEntrySpec{BucketName: cmp.Or(tc.from, "there"), SeedName: new("own")}
 			existing.Status.LastOperation = &corev1beta1.LastOperation{Type: tc.last, State: "Succeeded"}
 			if err := clusters.Garden.Create(t.Context(), existing); err != nil {
 				t.Fatal(err)
@@ -159,6 +171,9 @@ func TestBackupEntryIsRestored(t *testing.T) {
 			_ = in.backupEntry(ctx) // no controller answers the request
 			if err := clusters.Garden.Get(t.Context(), client.ObjectKeyFromObject(desired), existing); err != nil {
 				t.Fatal(err)
+			}
+			if copied := existing.Annotations["backupentry.core.gardener.cloud/copied-from"]; copied != tc.copied {
+				t.Errorf("backups are copied from %q, want %q", copied, tc.copied)
 			}
 			if existing.Spec.BucketName != tc.bucket || existing.Annotations["gardener.cloud/operation"] != tc.request {
 				t.Errorf("bucket is %q and the request %q", existing.Spec.BucketName, existing.Annotations["gardener.cloud/operation"])

@@ -16,7 +16,6 @@ import (
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
-	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/pkg/flow"
@@ -71,7 +70,7 @@ func (in Inputs) managerReplicas(ctx context.Context) (int32, error) {
 		if err := in.Run.SeedAPI.Get(ctx, client.ObjectKeyFromObject(worker), worker); client.IgnoreNotFound(err) != nil {
 			return 0, fmt.Errorf("read Worker %q: %w", worker.Name, err)
 		}
-		if !extensionobject.Restored(worker) {
+		if !machinesKnown(worker) {
 			return 0, nil
 		}
 	}

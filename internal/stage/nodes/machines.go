@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
@@ -86,12 +87,24 @@ func (in Inputs) deployWorker(ctx context.Context, pools *pools) error {
 	return nil
 }
 
-// awaitWorker waits until the machines are as desired, if the run waits for readiness.
+// awaitWorker waits until the machines are as desired, if the run waits for readiness. In any case it waits until machines of another seed are known here: if the
+// next operation started the machine-controller-manager before, that would create others.
 func (in Inputs) awaitWorker(ctx context.Context) error {
-	if in.Run.SkipReadiness {
-		return nil
+	switch {
+	case !in.Run.SkipReadiness:
+		return extensionobject.Await(ctx, in.Run.ExtensionValues(), in.Run.Worker())
+	case in.Restores:
+		return extensionobject.AwaitReport(ctx, in.Run.ExtensionValues(), in.Run.Worker(), machinesKnown)
 	}
-	return extensionobject.Await(ctx, in.Run.ExtensionValues(), in.Run.Worker())
+	return nil
+}
+
+// machinesKnown is whether the extension of a Worker has restored its machines, whether they are ready or not: it removes the state then.
+func machinesKnown(worker extensionsv1alpha1.Object) bool {
+	status := worker.GetExtensionStatus()
+	last := status.GetLastOperation()
+	return extensionobject.Restored(worker) ||
+		last != nil && last.Type == corev1beta1.LastOperationTypeRestore && status.GetState() == nil
 }
 
 // deployNodeAgents writes the configuration of gardener-node-agents, also for nodes that are about to be replaced.

@@ -64,7 +64,7 @@ type Inputs struct {
 	Restores bool
 	// ReplacesCAs is whether a rotation of CAs is prepared or completed.
 	ReplacesCAs bool
-	// UpdatesInPlace is whether nodes are to be updated in place.
+	// UpdatesInPlace is whether the nodes of any pool are updated in place when that changes.
 	UpdatesInPlace bool
 	// Result is filled by the task worker-deployed. Nil means that no other stage reads it.
 	Result *Result
@@ -94,7 +94,8 @@ func Tasks(in Inputs) []flow.Task {
 		IfPresent("stop-cluster-autoscaler", "stale-cluster-autoscaler")
 	var tasks []flow.Task
 	if in.UpdatesInPlace {
-		// A node agent that has no change for a node which was drained for its update reports that it is updated.
+		// A node agent that has no change for a node which was drained for its update reports that it is updated. The order does not depend on whether an update
+		// is known to be pending: machines may be changed before the extension has reported what they have.
 		worker.After = append(worker.After, "node-agents")
 	}
 	tunnelTimeout, tunnel := stage.PodsTimeout, []func(*resourcesv1alpha1.ManagedResource) error{managedresource.Applied, managedresource.Healthy}

@@ -11,11 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/kubeproxy"
@@ -219,6 +221,48 @@ func TestWorkerIsWrittenBeforeItIsAwaited(t *testing.T) {
 	in.Run.SkipReadiness = true
 	if err := stagetest.RunTask(t.Context(), t, Tasks(in), "worker"); err != nil {
 		t.Errorf("it is waited for although readiness is skipped: %v", err)
+	}
+}
+
+// If the next operation started the machine-controller-manager before the machines are known, it would create others.
+func TestRestoredMachinesAreAwaitedAlthoughReadinessIsSkipped(t *testing.T) {
+	last := func(typ corev1beta1.LastOperationType, state corev1beta1.LastOperationState) *corev1beta1.LastOperation {
+		return &corev1beta1.LastOperation{Type: typ, State: state}
+	}
+	for name, tc := range map[string]struct {
+		last     *corev1beta1.LastOperation
+		state    bool
+		known    bool
+		replicas int32
+	}{
+		"requested":                       {state: true},
+		"released on this seed before":    {last: last("Migrate", "Succeeded"), state: true},
+		"begun":                           {last: last("Restore", "Processing"), state: true},
+		"has failed":                      {last: last("Restore", "Error"), state: true},
+		"restored, machines do not start": {last: last("Restore", "Error"), known: true, replicas: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			worker := &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{
+				Namespace: stagetest.Namespace, Name: stagetest.Name, Annotations: map[string]string{"gardener.cloud/operation": "restore"},
+			}}
+			if worker.Status.LastOperation = tc.last; tc.state {
+				worker.Status.State = &runtime.RawExtension{Raw: []byte(`{}`)}
+			}
+			seed := fake.NewClientBuilder().WithScheme(stagetest.Scheme(t)).WithObjects(worker).
+				WithIndex(worker, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).
+				WithInterceptorFuncs(interceptor.Funcs{Watch: stagetest.WatchWithoutList}).Build()
+			in := Inputs{Restores: true, Replicas: 2, Run: &stage.Run{
+				SeedAPI: seed, Namespace: stagetest.Namespace, Name: stagetest.Name, Clock: clock.RealClock{}, SkipReadiness: true,
+			}}
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			if err := stagetest.RunTask(ctx, t, Tasks(in), "worker"); (err == nil) != tc.known {
+				t.Errorf("the wait for the Worker ends with %v", err)
+			}
+			if replicas, err := in.managerReplicas(t.Context()); replicas != tc.replicas || err != nil {
+				t.Errorf("%d replicas of the machine-controller-manager (%v), want %d", replicas, err, tc.replicas)
+			}
+		})
 	}
 }
 

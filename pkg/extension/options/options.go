@@ -78,6 +78,9 @@ type Options struct {
 	WebhookServerPort int
 	// WebhookMode is how kube-apiservers connect: by a Service, by WebhookURL, or by a URL with the name of the Service.
 	WebhookMode, WebhookURL string
+	// WebhookShootServerPort and WebhookShootServicePort are the ports of webhooks for objects in shoots, if there are others besides: where they are served, and
+	// of the Service.
+	WebhookShootServerPort, WebhookShootServicePort int
 	// WebhookServicePort is the port of the Service, WebhookNamespace its namespace, and WebhookOwnerNamespace that which the registration is deleted with.
 	WebhookServicePort                      int
 	WebhookNamespace, WebhookOwnerNamespace string
@@ -93,6 +96,7 @@ func New(name string, controllers ...string) *Options {
 		Name: name, LeaderElection: true, LeaderElectionID: name + "-leader-election", MetricsBindAddress: ":8080", HealthBindAddress: ":8081",
 		LogLevel: "info", LogFormat: "json", MaxConcurrentReconciles: 5, Concurrency: map[string]*int{}, HeartbeatRenewIntervalSeconds: 30,
 		WebhookServerPort: 10250, WebhookMode: ModeService, WebhookServicePort: 443,
+		WebhookShootServerPort: 10251, WebhookShootServicePort: 444,
 	}
 	for _, controller := range controllers {
 		o.Concurrency[controller] = new(0)
@@ -131,6 +135,8 @@ func (o *Options) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.WebhookMode, "webhook-config-mode", o.WebhookMode, "how kube-apiservers connect: service, url, or url-service for a URL with the name of the Service")
 	f.StringVar(&o.WebhookURL, "webhook-config-url", o.WebhookURL, "address of the webhooks as host:port, in mode url")
 	f.IntVar(&o.WebhookServicePort, "webhook-config-service-port", o.WebhookServicePort, "port of the Service of the webhooks")
+	f.IntVar(&o.WebhookShootServerPort, "webhook-config-shoot-server-port", o.WebhookShootServerPort, "port where webhooks for objects in shoots are served, if there are others")
+	f.IntVar(&o.WebhookShootServicePort, "webhook-config-shoot-service-port", o.WebhookShootServicePort, "port of the Service for these")
 	f.StringVar(&o.WebhookNamespace, "webhook-config-namespace", o.WebhookNamespace, "namespace of the Service of the webhooks, and of their certificates")
 	f.StringVar(&o.WebhookOwnerNamespace, "webhook-config-owner-namespace", o.WebhookOwnerNamespace, "namespace that the registration of the webhooks is deleted with")
 }
@@ -269,6 +275,8 @@ func (o *Options) webhooks(w webhook.Options) webhook.Options {
 		shoots.Webhooks = o.enabledWebhooks(shoots.Webhooks)
 		if w.Shoots = &shoots; len(shoots.Webhooks) == 0 {
 			w.Shoots = nil
+		} else if len(w.Webhooks) > 0 {
+			shoots.Port, shoots.ServicePort = o.WebhookShootServerPort, int32(o.WebhookShootServicePort)
 		}
 	}
 	return w

@@ -1,6 +1,7 @@
 package options
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -30,7 +31,8 @@ func TestArguments(t *testing.T) {
 		"--max-concurrent-reconciles=3", "--infrastructure-max-concurrent-reconciles=7", "--ignore-operation-annotation=true",
 		"--extension-classes=shoot,seed", "--heartbeat-namespace=h", "--heartbeat-renew-interval-seconds=10", "--gardener-version=v1", "--self-hosted-shoot-cluster",
 		"--webhook-config-server-host=0.0.0.0", "--webhook-config-server-port=10251", "--webhook-config-cert-dir=/tmp", "--webhook-config-mode=service",
-		"--webhook-config-url=", "--webhook-config-service-port=444", "--webhook-config-namespace=w", "--webhook-config-owner-namespace=o")
+		"--webhook-config-url=", "--webhook-config-service-port=444", "--webhook-config-namespace=w", "--webhook-config-owner-namespace=o",
+		"--webhook-config-shoot-server-port=10252", "--webhook-config-shoot-service-port=445")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,6 +42,7 @@ func TestArguments(t *testing.T) {
 		Concurrency: map[string]*int{"infrastructure": new(7), "worker": new(0)}, MaxConcurrentReconciles: 3, IgnoreOperationAnnotation: true, ExtensionClasses: []string{"shoot", "seed"},
 		HeartbeatNamespace: "h", HeartbeatRenewIntervalSeconds: 10, GardenerVersion: "v1", SelfHostedShootCluster: true,
 		WebhookServerHost: "0.0.0.0", WebhookServerPort: 10251, WebhookCertDir: "/tmp", WebhookMode: "service", WebhookServicePort: 444,
+		WebhookShootServerPort: 10252, WebhookShootServicePort: 445,
 		WebhookNamespace: "w", WebhookOwnerNamespace: "o", DisableWebhooks: []string{"network"},
 	}
 	if diff := cmp.Diff(want, o); diff != "" {
@@ -87,17 +90,22 @@ func TestWebhooks(t *testing.T) {
 		Service, URL string
 		ByURL        bool
 		Webhooks     int
-		Shoots       bool
+		ShootPorts   string // empty without webhooks for shoots
 	}
 	for name, tc := range map[string]struct {
 		args []string
 		want result
 	}{
-		"by Service":        {nil, result{"gardener-extension-provider-example", "", false, 2, true}},
-		"by its name":       {[]string{"--webhook-config-mode=url-service"}, result{"gardener-extension-provider-example", "", true, 2, true}},
-		"by URL":            {[]string{"--webhook-config-mode=url", "--webhook-config-url=10.0.0.1:8443"}, result{"", "10.0.0.1:8443", false, 2, true}},
-		"by URL, no port":   {[]string{"--webhook-config-mode=url", "--webhook-config-url=example.com"}, result{"", "example.com:443", false, 2, true}},
-		"some are disabled": {[]string{"--disable-webhooks=network,nodes"}, result{"gardener-extension-provider-example", "", false, 1, false}},
+		"by Service":        {nil, result{"gardener-extension-provider-example", "", false, 2, "10251 444"}},
+		"by its name":       {[]string{"--webhook-config-mode=url-service"}, result{"gardener-extension-provider-example", "", true, 2, "10251 444"}},
+		"by URL":            {[]string{"--webhook-config-mode=url", "--webhook-config-url=10.0.0.1:8443"}, result{"", "10.0.0.1:8443", false, 2, "10251 444"}},
+		"by URL, no port":   {[]string{"--webhook-config-mode=url", "--webhook-config-url=example.com"}, result{"", "example.com:443", false, 2, "10251 444"}},
+		"some are disabled": {[]string{"--disable-webhooks=network,nodes"}, result{"gardener-extension-provider-example", "", false, 1, ""}},
+		"only for shoots":   {[]string{"--disable-webhooks=controlplane,network"}, result{"gardener-extension-provider-example", "", false, 0, "0 0"}},
+		"with other ports": {
+			[]string{"--webhook-config-shoot-server-port=8444", "--webhook-config-shoot-service-port=8445"},
+			result{"gardener-extension-provider-example", "", false, 2, "8444 8445"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, err := parse(t, tc.args...)
@@ -105,7 +113,11 @@ func TestWebhooks(t *testing.T) {
 				t.Fatal(err)
 			}
 			w := o.webhooks(all)
-			if diff := cmp.Diff(tc.want, result{w.Service, w.URL, w.ByURL, len(w.Webhooks), w.Shoots != nil}); diff != "" {
+			got := result{w.Service, w.URL, w.ByURL, len(w.Webhooks), ""}
+			if w.Shoots != nil {
+				got.ShootPorts = fmt.Sprintf("%d %d", w.Shoots.Port, w.Shoots.ServicePort)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("webhooks (-want +got):\n%s", diff)
 			}
 		})

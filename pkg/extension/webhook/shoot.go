@@ -35,11 +35,16 @@ const (
 	shootTimeout = time.Minute
 )
 
-// Shoots are webhooks for objects in shoots. The server is the same as for objects in the seed, where the kube-apiservers of shoots run: they connect to it
-// by a URL. A request in a shoot never fails because a webhook does not respond.
+// Shoots are webhooks for objects in shoots. The kube-apiservers of shoots run in the seed, and connect to them by a URL. A request in a shoot never fails
+// because a webhook does not respond.
 type Shoots struct {
-	// Webhooks are registered in each shoot. Their names and paths must differ from those of the seed.
+	// Webhooks are registered in each shoot.
 	Webhooks []Webhook
+	// Port is where they are served. It must be another one than Options.Port if there are webhooks for the cluster of the manager: owners of a shoot can have
+	// its kube-apiserver call any URL, and must not get answers that are for the seed. Zero means Options.Port.
+	Port int
+	// ServicePort is their port of the Service, or in the URL. Zero means that of Options.
+	ServicePort int32
 	// Selects says which shoots get them, such as ProviderType("example").
 	Selects func(*extension.Cluster) bool
 	// ManagedResource is the name of the ManagedResource in the control plane namespace of each shoot. Empty means ShootManagedResource. Extensions that
@@ -133,7 +138,7 @@ func ShootObjects(o Options, namespace string, caBundle []byte) ([]client.Object
 		w.IgnoreFailure = true
 		webhooks = append(webhooks, w)
 	}
-	mutating, validating := configurations(o, shootSuffix, webhooks, o.byURL(caBundle))
+	mutating, validating := configurations(o, shootSuffix, webhooks, o.byURL(caBundle, o.Shoots.ServicePort))
 	return managedresource.Objects(clientgoscheme.Scheme, managedresource.Values{
 		Namespace: namespace, Name: o.Shoots.ManagedResource,
 		// They are deleted with the ManagedResource, not by the cleanup of the shoot.

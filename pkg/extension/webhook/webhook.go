@@ -13,7 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -112,6 +112,9 @@ func Add(mgr manager.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	if err := o.separate(); err != nil {
+		return err
+	}
 	k := &keeper{Options: o, client: mgr.GetClient(), reader: mgr.GetAPIReader()}
 	if o.Shoots != nil {
 		k.Shoots = new(*o.Shoots)
@@ -119,14 +122,48 @@ func Add(mgr manager.Manager, o Options) error {
 			return err
 		}
 	}
+	errs := []error{mgr.Add(k)}
+	for name, server := range k.servers() {
+		errs = append(errs, mgr.Add(server), mgr.AddReadyzCheck(name, server.StartedChecker()))
+	}
+	return errors.Join(errs...)
+}
+
+// servers returns the servers by the names of their checks: one for each port.
+func (k *keeper) servers() map[string]crwebhook.Server {
+	servers := map[string]crwebhook.Server{}
+	if len(k.Webhooks) > 0 {
+		servers["webhooks"] = k.server(k.Port, k.Webhooks)
+	}
+	if k.Shoots != nil {
+		servers["shoot-webhooks"] = k.server(cmp.Or(k.Shoots.Port, k.Port), k.Shoots.Webhooks)
+	}
+	return servers
+}
+
+func (k *keeper) server(port int, webhooks []Webhook) crwebhook.Server {
 	server := crwebhook.NewServer(crwebhook.Options{
-		Host: o.BindAddress, Port: o.Port,
+		Host: k.BindAddress, Port: port,
 		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.MinVersion, c.GetCertificate = tls.VersionTLS12, k.certificate }},
 	})
-	for _, w := range k.all() {
+	for _, w := range webhooks {
 		server.Register("/"+w.Name, &admission.Webhook{Handler: w.Handler})
 	}
-	return errors.Join(mgr.Add(server), mgr.Add(k), mgr.AddReadyzCheck("webhooks", server.StartedChecker()))
+	return server
+}
+
+// separate returns an error if kube-apiservers of shoots would reach webhooks that are not for them.
+func (o Options) separate() error {
+	if o.Shoots == nil || len(o.Webhooks) == 0 {
+		return nil
+	}
+	if port := o.Shoots.Port; port == 0 || port == o.Port {
+		return fmt.Errorf("Shoots.Port: webhooks of shoots need another port than %d, where those of the seed are served", o.Port)
+	}
+	if port := o.Shoots.ServicePort; port == 0 || o.URL == "" && port == o.servicePort() {
+		return fmt.Errorf("Shoots.ServicePort: webhooks of shoots need another port of the Service than %d, which is that of the seed", o.servicePort())
+	}
+	return nil
 }
 
 // keeper keeps the certificate of the server and the registration of the webhooks up to date.
@@ -138,14 +175,6 @@ type keeper struct {
 	// bundle is the CA bundle for shoots, and changed gets an event when it is another one.
 	bundle  atomic.Pointer[[]byte]
 	changed chan<- event.GenericEvent
-}
-
-// all returns the webhooks of all clusters.
-func (k *keeper) all() []Webhook {
-	if k.Shoots == nil {
-		return k.Webhooks
-	}
-	return slices.Concat(k.Webhooks, k.Shoots.Webhooks)
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves.
@@ -285,10 +314,13 @@ func (o Options) byService(caBundle []byte) func(string) admissionregistrationv1
 	}
 }
 
-func (o Options) byURL(caBundle []byte) func(string) admissionregistrationv1.WebhookClientConfig {
+// byURL has a port of its own for shoots; zero means the usual one.
+func (o Options) byURL(caBundle []byte, port int32) func(string) admissionregistrationv1.WebhookClientConfig {
 	host := o.URL
 	if host == "" {
-		host = fmt.Sprintf("%s.%s:%d", o.Service, o.Namespace, o.servicePort())
+		host = fmt.Sprintf("%s.%s:%d", o.Service, o.Namespace, cmp.Or(port, o.servicePort()))
+	} else if name, _, err := net.SplitHostPort(o.URL); err == nil && port != 0 {
+		host = net.JoinHostPort(name, strconv.Itoa(int(port)))
 	}
 	return func(name string) admissionregistrationv1.WebhookClientConfig {
 		return admissionregistrationv1.WebhookClientConfig{CABundle: caBundle, URL: new("https://" + host + "/" + name)}
@@ -301,7 +333,7 @@ func Configurations(
 ) (*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration) {
 	connection := o.byService(caBundle)
 	if o.URL != "" || o.ByURL || o.Runtime != nil {
-		connection = o.byURL(caBundle)
+		connection = o.byURL(caBundle, 0)
 	}
 	return configurations(o, "", o.Webhooks, connection)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -49,6 +51,52 @@ func served(t *testing.T, k *keeper, at time.Time) *x509.Certificate {
 		t.Errorf("the kube-apiserver does not trust the certificate at %s: %v", at, err)
 	}
 	return certificate
+}
+
+// Owners of a shoot can have its kube-apiserver call any path.
+func TestShootsReachTheirOwnWebhooksOnly(t *testing.T) {
+	k := &keeper{Options: Options{
+		Name: "provider-example", Namespace: namespace, Service: "s", Port: 10250,
+		Webhooks: []Webhook{{Name: "controlplane"}}, Shoots: &Shoots{Port: 10251, ServicePort: 444, Webhooks: []Webhook{{Name: "nodes"}}},
+	}}
+	if err := k.separate(); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]string{}
+	for name, server := range k.servers() {
+		for _, path := range []string{"/controlplane", "/nodes"} {
+			if _, pattern := server.WebhookMux().Handler(httptest.NewRequest(http.MethodPost, path, http.NoBody)); pattern == path {
+				got[name] = append(got[name], path)
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string][]string{"webhooks": {"/controlplane"}, "shoot-webhooks": {"/nodes"}}, got); diff != "" {
+		t.Errorf("served (-want +got):\n%s", diff)
+	}
+	for name, tc := range map[string]struct {
+		change func(*Options)
+		ok     bool
+	}{
+		"no port":                       {change: func(o *Options) { o.Shoots.Port = 0 }},
+		"the same port":                 {change: func(o *Options) { o.Shoots.Port = 10250 }},
+		"no port of the Service":        {change: func(o *Options) { o.Shoots.ServicePort = 0 }},
+		"the same port of the Service":  {change: func(o *Options) { o.Shoots.ServicePort = 443 }},
+		"there are none for the seed":   {change: func(o *Options) { o.Webhooks, o.Shoots.Port, o.Shoots.ServicePort = nil, 0, 0 }, ok: true},
+		"there are none for the shoots": {change: func(o *Options) { o.Shoots = nil }, ok: true},
+	} {
+		o := k.Options
+		o.Shoots = new(*o.Shoots)
+		tc.change(&o)
+		if err := o.separate(); (err == nil) != tc.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for address, want := range map[string]string{"": "https://s.extension-provider-example:444/nodes", "192.0.2.1:8443": "https://192.0.2.1:444/nodes"} {
+		k.URL = address
+		if got := *k.byURL(nil, k.Shoots.ServicePort)("nodes").URL; got != want {
+			t.Errorf("shoots call %s, want %s", got, want)
+		}
+	}
 }
 
 // TestRenewal has the certificates of five years. Another replica, which was not restarted, always has the same ones.

@@ -118,6 +118,9 @@ const (
 	MigrationControllerDeploymentProviderConfig = "migration.controllerdeployment.gardener.cloud/providerConfig"
 	// BackupEntryForceDeletion deletes a BackupEntry without a grace period.
 	BackupEntryForceDeletion = "backupentry.core.gardener.cloud/force-deletion"
+	// BackupEntryCopiedFrom on a BackupEntry is the name of the BackupBucket that its backups are being copied from, since it names that of its new seed. The
+	// gardenlet removes it when etcd is restored from them.
+	BackupEntryCopiedFrom = "backupentry.core.gardener.cloud/copied-from"
 	// DNSProvider is the DNS provider of a domain Secret.
 	DNSProvider = "dns.gardener.cloud/provider"
 	// DNSDomain is the domain of a domain Secret.

@@ -47,6 +47,9 @@ func TestFlows(t *testing.T) {
 				ETCDEncryptionKey: &corev1beta1.ETCDEncryptionKeyRotation{Phase: corev1beta1.RotationCompleting},
 			}}
 		},
+		"updated-in-place": func(o *observed.State) {
+			o.Shoot.Spec.Provider.Workers[0].UpdateStrategy = new(corev1beta1.AutoInPlaceUpdate)
+		},
 		"requested": func(o *observed.State) {
 			o.Shoot.Annotations = map[string]string{"shoot.gardener.cloud/tasks": "deployInfrastructure,restartControlPlanePods,restartCoreAddons"}
 			o.Issuer = "https://keys.example.com"

@@ -160,7 +160,7 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 	}
 	if k == kindMigration {
 		s.migration = r.migrationInputs(run, o, set)
-		s.deletion.HasNamespace = o.Migration.Alive
+		s.deletion.HasNamespace, s.deletion.Extensions = o.Migration.Alive, o.Extensions // stale ones are deleted, not released
 	} else if o.Seed.Spec.Backup != nil {
 		s.etcd.BackupEntry = o.BackupEntry()
 	}
@@ -185,7 +185,7 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 			OperatingSystemConfigs: early.OperatingSystemConfigs, Worker: source.Worker, TunnelServer: source.TunnelServer,
 			TunnelAgent: source.TunnelAgent, APIServerProxy: source.APIServerProxy, CoreDNS: source.CoreDNS, MetricsServer: source.MetricsServer,
 			Replicas: o.Replicas(), ReplacesCAs: o.ReplacesCAs(),
-			UpdatesInPlace: shoot.Status.AnyUpdatePending(), Hibernates: k == kindHibernating, Deletes: k == kindDeletion, Restores: restores,
+			UpdatesInPlace: slices.ContainsFunc(shoot.Spec.Provider.Workers, updatedInPlace), Hibernates: k == kindHibernating, Deletes: k == kindDeletion, Restores: restores,
 			MachineControllerManager: source.MachineControllerManager,
 		}
 		s.nodes.Result = &nodes.Result{}

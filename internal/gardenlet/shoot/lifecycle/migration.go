@@ -58,10 +58,29 @@ func (r observer) migration(ctx context.Context, o *observed.State, namespace *c
 		m.HasAPIServer = server.DeletionTimestamp == nil
 	}
 	entry, err := readEntry(ctx, r.gardenAPI, o.BackupEntry())
-	if entry != nil {
-		m.NeedsSnapshot = o.HasNamespace && ptr.Deref(entry.Spec.SeedName, "") == ptr.Deref(o.Shoot.Status.SeedName, "")
+	if err != nil {
+		return nil, err
 	}
-	return m, err
+	if entry == nil {
+		return m, r.withoutBackup(ctx, o, m)
+	}
+	m.NeedsSnapshot = o.HasNamespace && ptr.Deref(entry.Spec.SeedName, "") == ptr.Deref(o.Shoot.Status.SeedName, "")
+	return m, nil
+}
+
+// withoutBackup returns an error if a control plane without a BackupEntry has data: these would be lost with its etcd. The Seed may have been given backups
+// after the last operation, or they were taken from it after the Shoot was bound to the other one.
+func (r observer) withoutBackup(ctx context.Context, o *observed.State, m *observed.Migration) error {
+	main := etcdcomponent.Name(instance.Shoot, etcdcomponent.Main)
+	err := r.seedAPI.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: main}, &druidv1alpha1.Etcd{})
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("read Etcd %q: %w", main, err)
+	case err != nil && !m.HasAPIServer:
+		return nil
+	}
+	return fmt.Errorf("BackupEntry %q does not exist, and the data of the cluster would be lost without backups: bind the shoot to seed %q again, whose spec.backup "+
+		"must be set, until it is reconciled there", o.BackupEntryName(), o.Seed.Name)
 }
 
 // readEntry reads a BackupEntry. It is nil if it does not exist.
@@ -87,7 +106,7 @@ func (r *reconciler) migrationInputs(run *stage.Run, o *observed.State, set *cre
 				return err
 			}
 			// What was released in an earlier run has no state any more.
-			return state.Write(ctx, r.GardenAPI, o.Shoot, r.Clock.Now(), func(saved *corev1beta1.ShootStateSpec) *corev1beta1.ShootStateSpec {
+			return state.Write(ctx, r.GardenAPI, o.Shoot, r.Clock.Now(), func(saved *corev1beta1.ShootStateSpec) (*corev1beta1.ShootStateSpec, error) {
 				return state.Merge(saved, collected)
 			})
 		},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,10 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
 	"gardener.cloud/gardener/internal/shoot/observed"
+	"gardener.cloud/gardener/internal/stage/extension"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
@@ -78,6 +81,11 @@ func TestMove(t *testing.T) {
 			if !workerless {
 				giveState(t, source, o)
 			}
+			entry := o.BackupEntry()
+			entry.Spec.SeedName = new("there") // so that the final snapshot counts as taken
+			if err := source.garden.Create(t.Context(), entry); err != nil {
+				t.Fatal(err)
+			}
 			persisted := source.persisted(t)
 			if tc.rotates != nil && len(persisted["ca"]) != 2 {
 				t.Fatalf("there are %d CAs during the rotation", len(persisted["ca"]))
@@ -118,6 +126,23 @@ func TestMove(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// An Extension that the shoot has no longer is deleted with what it has outside of the seed, and not released: nothing would be left that knows of it.
+func TestStaleExtensionsAreDeletedBeforeAMove(t *testing.T) {
+	o := complete(workers)
+	leaves(o)
+	o.StaleExtensions = []extension.Extension{{Type: "removed", Migrate: corev1beta1.BeforeKubeAPIServer}, {Type: "late", Migrate: corev1beta1.AfterKubeAPIServer}}
+	s := newLandscape(t).stages(o, kindMigration)
+	if diff := cmp.Diff(o.Extensions, s.deletion.Extensions); diff != "" {
+		t.Errorf("released (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(o.StaleExtensions, s.migration.Stale); diff != "" {
+		t.Errorf("deleted (-want +got):\n%s", diff)
+	}
+	if s := newLandscape(t).stages(o, kindDeletion); len(s.deletion.Extensions) != len(o.Extensions)+2 {
+		t.Errorf("a deletion deletes %v", s.deletion.Extensions)
 	}
 }
 
@@ -272,6 +297,55 @@ func TestRestorationNeedsShootState(t *testing.T) {
 			o.HasNamespace = tc.exists
 			if _, err := l.restoration(t.Context(), o); (err == nil) != tc.ok || err != nil && !apierrors.IsNotFound(errors.Unwrap(err)) {
 				t.Errorf("restoration() = %v", err)
+			}
+		})
+	}
+}
+
+// A control plane is not released if its data would be lost.
+func TestMigrationNeedsBackup(t *testing.T) {
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: complete(workers).Namespace, Name: name}
+	}
+	etcd := &druidv1alpha1.Etcd{ObjectMeta: meta("etcd-main")}
+	for name, tc := range map[string]struct {
+		entry, there bool
+		seed         client.Object
+		want         *observed.Migration // nil if it is an error
+	}{
+		"with a BackupEntry":           {entry: true, seed: etcd, want: &observed.Migration{Alive: true, NeedsSnapshot: true}},
+		"the BackupEntry has moved":    {entry: true, there: true, seed: etcd, want: &observed.Migration{Alive: true}},
+		"etcd without a BackupEntry":   {seed: etcd},
+		"a kube-apiserver without one": {seed: &appsv1.Deployment{ObjectMeta: meta("kube-apiserver")}},
+		"there is no etcd":             {want: &observed.Migration{Alive: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, o := newLandscape(t), complete(workers)
+			leaves(o)
+			o.HasNamespace = true
+			entry := o.BackupEntry()
+			if tc.there {
+				entry.Spec.SeedName = new("there")
+			}
+			var err error
+			if tc.entry {
+				err = l.garden.Create(t.Context(), entry)
+			}
+			if tc.seed != nil {
+				err = errors.Join(err, l.seed.Create(t.Context(), tc.seed.DeepCopyObject().(client.Object))) //nolint:forcetypeassert // a copy has its original's type
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := observer{gardenAPI: l.garden, seedAPI: l.seed}.migration(t.Context(), o, &corev1.Namespace{})
+			if tc.want == nil {
+				if err == nil || !strings.Contains(err.Error(), entry.Name) {
+					t.Fatalf("error is %v", err)
+				}
+				return
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
+				t.Errorf("migration() = %v (-want +got):\n%s", err, diff)
 			}
 		})
 	}

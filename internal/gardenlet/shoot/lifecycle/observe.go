@@ -86,7 +86,7 @@ func (r observer) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed *c
 
 // updatedPools returns how far the machines of pools are that are updated in place, if there are any.
 func (r observer) updatedPools(ctx context.Context, o *observed.State) (*extensionsv1alpha1.InPlaceUpdatesWorkerStatus, error) {
-	if !slices.ContainsFunc(o.Shoot.Spec.Provider.Workers, func(w corev1beta1.Worker) bool { return w.UpdateStrategy.InPlace() }) {
+	if !slices.ContainsFunc(o.Shoot.Spec.Provider.Workers, updatedInPlace) {
 		return nil, nil
 	}
 	worker := &extensionsv1alpha1.Worker{}
@@ -95,6 +95,9 @@ func (r observer) updatedPools(ctx context.Context, o *observed.State) (*extensi
 	}
 	return worker.Status.InPlaceUpdates, nil
 }
+
+// updatedInPlace is whether machines of a pool stay when it changes.
+func updatedInPlace(pool corev1beta1.Worker) bool { return pool.UpdateStrategy.InPlace() }
 
 // identity returns the identity of the cluster. Once it is in the status, it stays.
 func (r observer) identity(ctx context.Context, o *observed.State) (string, error) {

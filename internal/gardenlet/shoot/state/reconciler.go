@@ -112,5 +112,7 @@ func (r *reconciler) save(ctx context.Context, shoot *corev1beta1.Shoot) error {
 		return err
 	}
 	logf.FromContext(ctx).V(1).Info("Saving state", "secrets", len(spec.Gardener), "extensions", len(spec.Extensions), "resources", len(spec.Resources))
-	return state.Write(ctx, r.GardenAPI, shoot, r.Clock.Now(), func(*corev1beta1.ShootStateSpec) *corev1beta1.ShootStateSpec { return spec })
+	return state.Write(ctx, r.GardenAPI, shoot, r.Clock.Now(), func(*corev1beta1.ShootStateSpec) (*corev1beta1.ShootStateSpec, error) {
+		return spec, nil
+	})
 }
