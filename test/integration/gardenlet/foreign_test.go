@@ -3,8 +3,13 @@ package gardenlet
 import (
 	"context"
 	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +19,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +42,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
@@ -46,6 +53,7 @@ import (
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/component/crds"
@@ -53,6 +61,8 @@ import (
 	"gardener.cloud/gardener/internal/gardenlet/shoot/lifecycle"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/internal/resourcemanager"
+	"gardener.cloud/gardener/internal/stage"
+	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/helm"
 	"gardener.cloud/gardener/test/builder"
 	relied "gardener.cloud/gardener/test/constants"
@@ -242,11 +252,31 @@ func (s *foreignSeed) manageResources(t *testing.T, c resourcemanagerconfigv1alp
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := component.Run(ctx, &c, process.NewLogger(t.Output(), "error", "text")); err != nil && ctx.Err() == nil {
+		if err := component.Run(ctx, &c, logr.Discard()); err != nil && ctx.Err() == nil {
 			t.Errorf("gardener-resource-manager ended: %v", err)
 		}
 	})
 	t.Cleanup(func() { cancel(); running.Wait() })
+}
+
+// playManagedResources does what the gardener-resource-manager of a shoot does, with nothing in the shoot.
+func (s *foreignSeed) playManagedResources(t *testing.T, namespace string) {
+	t.Helper()
+	play(t, s.c, &resourcesv1alpha1.ManagedResourceList{}, func(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
+		if mr.Namespace != namespace || mr.Status.ObservedGeneration == mr.Generation {
+			return nil
+		}
+		mr.Status.ObservedGeneration, mr.Status.Conditions = mr.Generation, nil
+		for typ, status := range map[corev1beta1.ConditionType]corev1beta1.ConditionStatus{
+			resourcesv1alpha1.ResourcesApplied: corev1beta1.ConditionTrue, resourcesv1alpha1.ResourcesHealthy: corev1beta1.ConditionTrue,
+			resourcesv1alpha1.ResourcesProgressing: corev1beta1.ConditionFalse,
+		} {
+			mr.Status.Conditions = append(mr.Status.Conditions, corev1beta1.Condition{
+				Type: typ, Status: status, Reason: "Test", Message: "test", LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
+			})
+		}
+		return s.c.Status().Update(ctx, mr)
+	})
 }
 
 // reconcileShoots runs the gardenlet's controller of Shoots.
@@ -318,7 +348,7 @@ func (s *foreignSeed) shoot(name string, changes ...func(*corev1beta1.Shoot)) *c
 // still have what other extensions look for, and what it has written itself is applied.
 func TestForeignExtension(t *testing.T) {
 	s := startForeignSeed(t, 1)
-	s.runExtension(t)
+	stop := s.runExtension(t)
 	shoot := s.shoot("crazy-botany")
 	if err := s.c.Create(t.Context(), shoot); err != nil {
 		t.Fatal(err)
@@ -360,6 +390,115 @@ func TestForeignExtension(t *testing.T) {
 		}
 		check(t)
 	})
+	stop()
+	whole := t
+	t.Run("its webhook fails", func(t *testing.T) { s.testForeignFailures(t, whole) })
+	t.Run("the Shoot says so, and others are not held up", func(t *testing.T) {
+		s.playManagedResources(t, "shoot--dev--other")
+		env.Edit(t, s.c, env.Named[*admissionregistrationv1.MutatingWebhookConfiguration]("", foreign.Configuration), func(c *admissionregistrationv1.MutatingWebhookConfiguration) {
+			// The one for etcd is that of the infrastructure of the seed, which all its shoots depend on.
+			c.Webhooks = slices.DeleteFunc(c.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool {
+				return strings.HasPrefix(w.Name, "seedprovider.")
+			})
+			for i := range c.Webhooks {
+				c.Webhooks[i].TimeoutSeconds = new(int32(10)) // as extensions register them
+			}
+		})
+		now := time.Now().Truncate(time.Second).Add(time.Second)
+		env.Edit(t, s.c, shoot, func(shoot *corev1beta1.Shoot) {
+			metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, constants.GardenerOperation, constants.GardenerOperationReconcile)
+		})
+		fails := func(shoot *corev1beta1.Shoot) error {
+			for _, e := range shoot.Status.LastErrors {
+				if strings.Contains(e.Description, foreignAdvice) && strings.Contains(shoot.Status.LastOperation.Description, foreignAdvice) && len(e.Codes) == 0 {
+					return nil
+				}
+			}
+			return fmt.Errorf("last errors are %+v, last operation is %+v", shoot.Status.LastErrors, shoot.Status.LastOperation)
+		}
+		env.Await(t, s.c, shoot, fails)
+		other := builder.Shoot("other", builder.In(foreignShoots), builder.On(seedName), builder.Window)
+		if err := s.c.Create(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		env.Await(t, s.c, other, succeeded(now))
+		// It is retried, as the owner cannot do anything about it, and succeeds by itself.
+		s.runExtension(t)
+		env.Await(t, s.c, shoot, succeeded(now))
+	})
+}
+
+// foreignAdvice is what users are told when the webhook of the extension fails.
+const foreignAdvice = `webhook "cloudprovider.acme.extensions.gardener.cloud" of the extension with MutatingWebhookConfiguration "gardener-extension-provider-acme"`
+
+// testForeignFailures applies an object as the gardenlet does, in each way in which the webhook can fail. At the end it does not respond in time, until
+// the whole test ends.
+func (s *foreignSeed) testForeignFailures(t, whole *testing.T) {
+	ended := make(chan struct{})
+	serve := func(respond http.HandlerFunc) *httptest.Server {
+		server := httptest.NewUnstartedServer(respond)
+		server.Config.ErrorLog = log.New(io.Discard, "", 0) // of connections that the kube-apiserver refuses
+		server.StartTLS()
+		whole.Cleanup(server.Close)
+		return server
+	}
+	crashes := serve(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	fails := serve(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "out of order", http.StatusInternalServerError)
+	})
+	slow := serve(func(http.ResponseWriter, *http.Request) { <-ended })
+	recovers := serve((&admission.Webhook{Handler: admission.HandlerFunc(func(context.Context, admission.Request) admission.Response {
+		return admission.Errored(http.StatusInternalServerError, errors.New("panic: nil map [recovered]"))
+	})}).ServeHTTP)
+	whole.Cleanup(func() { close(ended) }) // before the servers are closed, which wait for their requests
+	run := &stage.Run{SeedAPI: s.c, FieldManager: "gardenlet"}
+	for _, tc := range []struct {
+		name string
+		// server is nil if none listens.
+		server *httptest.Server
+		// says is what the kube-apiserver says.
+		says   string
+		change func(*admissionregistrationv1.WebhookClientConfig)
+	}{
+		{name: "it is not running", says: "connection refused"},
+		{name: "its certificate is of another CA", server: fails, says: "certificate signed by unknown authority", change: func(c *admissionregistrationv1.WebhookClientConfig) {
+			c.CABundle = s.Config.CAData
+		}},
+		{name: "it closes the connection", server: crashes, says: "EOF"},
+		{name: "it responds with an error", server: fails, says: "out of order"},
+		{name: "it refuses objects", server: recovers, says: "panic: nil map"},
+		{name: "it is slow", server: slow, says: "context deadline exceeded"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			env.Edit(t, s.c, env.Named[*admissionregistrationv1.MutatingWebhookConfiguration]("", foreign.Configuration), func(c *admissionregistrationv1.MutatingWebhookConfiguration) {
+				for i := range c.Webhooks {
+					if w := &c.Webhooks[i]; tc.server != nil {
+						w.ClientConfig.URL = new(tc.server.URL + "/" + w.Name)
+						w.ClientConfig.CABundle = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tc.server.Certificate().Raw})
+						w.TimeoutSeconds = new(int32(1))
+						if tc.change != nil {
+							tc.change(&w.ClientConfig)
+						}
+					}
+				}
+			})
+			var err error
+			// When the kube-apiserver knows of a change of the registration cannot be watched.
+			if timeout := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, waitTimeout, true, func(ctx context.Context) (bool, error) {
+				err = run.Apply(ctx, &corev1.Secret{
+					ObjectMeta: metav1.ObjectMeta{Namespace: foreignNamespace, Name: "probe", Labels: map[string]string{"gardener.cloud/purpose": "cloudprovider"}},
+				})
+				return err != nil && strings.Contains(err.Error(), tc.says), nil
+			}); timeout != nil {
+				t.Fatalf("%v, and no error with %q", err, tc.says)
+			}
+			want := foreignAdvice + map[bool]string{false: " does not respond as it should", true: " refuses the request"}[tc.server == recovers] +
+				`: see its pods and their logs in namespace "extension-provider-acme" of the seed, and ControllerInstallation "provider-acme"`
+			if !strings.HasSuffix(err.Error(), want) || len(errorcode.Of(err)) > 0 {
+				t.Errorf("error is %v\nwant: %s", err, want)
+			}
+		})
+	}
 }
 
 // foreignChanges are what the extension has changed, by its own rules.
