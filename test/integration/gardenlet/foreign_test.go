@@ -284,7 +284,7 @@ func (s *foreignSeed) reconcileShoots(t *testing.T, concurrency int) {
 	t.Helper()
 	mgr, err := manager.New(s.Config, manager.Options{
 		Scheme: s.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
-		Logger: process.NewLogger(t.Output(), "info", "text"),
+		Logger: process.NewLogger(t.Output(), "debug", "text"),
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &corev1beta1.InternalSecret{}}}},
 		Cache:  cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 	})
@@ -417,6 +417,10 @@ func TestForeignExtension(t *testing.T) {
 			return fmt.Errorf("last errors are %+v, last operation is %+v", shoot.Status.LastErrors, shoot.Status.LastOperation)
 		}
 		env.Await(t, s.c, shoot, fails)
+		// The only worker is busy for as long as one request takes, and not for that of five tries.
+		if took := time.Since(now); took > 30*time.Second {
+			t.Errorf("other Shoots had to wait for %s", took)
+		}
 		other := builder.Shoot("other", builder.In(foreignShoots), builder.On(seedName), builder.Window)
 		if err := s.c.Create(t.Context(), other); err != nil {
 			t.Fatal(err)
