@@ -197,10 +197,9 @@ func TestWritesAreRetriedForSomeSeconds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tries, start := 0, time.Now()
-				f := mustNew(t, Do("write", "Writing", func(context.Context) error {
+				f := mustNew(t, Do("write", "Writing", func(ctx context.Context) error {
 					tries++
-					time.Sleep(tc.takes)
-					return errors.New("failed calling webhook")
+					return errors.Join(takes(tc.takes)(ctx), errors.New("failed calling webhook"))
 				}))
 				if _, err := f.Run(t.Context(), Options{}); err == nil {
 					t.Error("there is no error")

@@ -24,7 +24,7 @@ const (
 	// configVolume is the ConfigMap with the configuration of the cloud provider.
 	configVolume, configPath = "cloud-provider-config", "/etc/kubernetes/cloudprovider"
 	// tokenWebhook is a file with the address of a webhook for tokens.
-	tokenWebhook = "/etc/webhook/config/webhook-kubeconfig.yaml" //nolint:gosec // a path
+	tokenWebhook = "/etc/webhook/config/webhook-kubeconfig.yaml"
 )
 
 // mutateDeployment changes what it finds where the documents say that it is. What it does not find is an error.
@@ -90,8 +90,11 @@ func mutateAutoscaler(object *unstructured.Unstructured) error {
 		return nil
 	}
 	policies, found, err := unstructured.NestedSlice(object.Object, "spec", "resourcePolicy", "containerPolicies")
-	if err != nil || !found {
-		return fmt.Errorf("there are no policies of containers (%w)", err)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return errors.New("there are no policies of containers")
 	}
 	policy := map[string]any{"containerName": sidecar, "controlledValues": "RequestsOnly"}
 	policies = ensure(policies, any(policy), func(p any) string {

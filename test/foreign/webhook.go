@@ -4,13 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"strconv"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -111,11 +111,11 @@ func handler(mutate func(*unstructured.Unstructured) error) admission.HandlerFun
 func mutateControlPlane(object *unstructured.Unstructured) error {
 	switch object.GetKind() {
 	case "Deployment":
-		return edit(object, func(d *appsv1.Deployment) error { return mutateDeployment(d) })
+		return edit(object, mutateDeployment)
 	case "VerticalPodAutoscaler":
 		return mutateAutoscaler(object)
 	case "OperatingSystemConfig":
-		return edit(object, func(c *operatingSystemConfig) error { return c.mutate() })
+		return edit(object, (*operatingSystemConfig).mutate)
 	}
 	return fmt.Errorf("a webhook for %s was not registered", object.GetKind())
 }
@@ -125,7 +125,7 @@ func mutateCredentials(object *unstructured.Unstructured) error {
 	return edit(object, func(s *corev1.Secret) error {
 		token := s.Data["token"]
 		if len(token) == 0 {
-			return fmt.Errorf("there is no token")
+			return errors.New("there is no token")
 		}
 		s.Data["credentialsFile"] = []byte("token = " + string(token) + "\n")
 		return nil
