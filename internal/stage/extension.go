@@ -17,10 +17,15 @@ func (r *Run) ExtensionValues() extensionobject.Values {
 	return extensionobject.Values{Client: r.SeedAPI, Clock: r.Clock, Always: true, Restore: r.Restore}
 }
 
+// WriteExtension writes a resource of an extension as mutate makes it, and requests its reconciliation. Webhooks of other extensions may change it.
+func WriteExtension[T extensionsv1alpha1.Object](ctx context.Context, r *Run, obj T, mutate func(T)) error {
+	return r.Advise(ctx, extensionobject.Apply(ctx, r.ExtensionValues(), obj, mutate))
+}
+
 // Extend writes a resource of an extension as mutate makes it, and waits until its extension has reconciled it if the run waits for readiness.
 func Extend[T extensionsv1alpha1.Object](ctx context.Context, r *Run, obj T, mutate func(T)) error {
 	if r.SkipReadiness {
-		return extensionobject.Apply(ctx, r.ExtensionValues(), obj, mutate)
+		return WriteExtension(ctx, r, obj, mutate)
 	}
 	return ExtendAndAwait(ctx, r, obj, mutate)
 }
@@ -28,7 +33,7 @@ func Extend[T extensionsv1alpha1.Object](ctx context.Context, r *Run, obj T, mut
 // ExtendAndAwait writes a resource of an extension as mutate makes it, and waits until its extension has reconciled it. It is for resources
 // whose status other tasks need.
 func ExtendAndAwait[T extensionsv1alpha1.Object](ctx context.Context, r *Run, obj T, mutate func(T)) error {
-	if err := extensionobject.Apply(ctx, r.ExtensionValues(), obj, mutate); err != nil {
+	if err := WriteExtension(ctx, r, obj, mutate); err != nil {
 		return err
 	}
 	return extensionobject.Await(ctx, r.ExtensionValues(), obj)

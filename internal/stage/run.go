@@ -5,7 +5,6 @@ package stage
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"time"
 
@@ -73,23 +72,7 @@ func (r *Run) Apply(ctx context.Context, objects ...client.Object) error {
 	if r.Autoscalers != nil {
 		objects = slices.Concat(objects, r.Autoscalers(objects))
 	}
-	return Advise(kube.Apply(ctx, r.SeedAPI, r.FieldManager, objects...))
-}
-
-// ofExtension finds the webhook of an extension in the error of a kube-apiserver that could not call it, which has the status of any internal error.
-var ofExtension = regexp.MustCompile(`failed calling webhook "([^"]+\.extensions\.gardener\.cloud)"`)
-
-// Advise adds what to do to the error of a request that failed because the webhook of an extension did not respond.
-func Advise(err error) error {
-	if err == nil || !apierrors.IsInternalError(err) {
-		return err
-	}
-	found := ofExtension.FindStringSubmatch(err.Error())
-	if found == nil {
-		return err
-	}
-	return fmt.Errorf("%w: the extension with the webhook %s has to respond: see its ControllerInstallation, its pods in the seed, and the MutatingWebhookConfiguration",
-		err, found[1])
+	return r.Advise(ctx, kube.Apply(ctx, r.SeedAPI, r.FieldManager, objects...))
 }
 
 // Delete deletes objects in the seed, together with their autoscalers.

@@ -32,6 +32,8 @@ type Task struct {
 	Timeout time.Duration
 	// Retry is the backoff with which a failed Run is retried within this run of the flow. The zero value means no retries.
 	Retry wait.Backoff
+	// RetryFor is how long after its start a failed task is not retried any more, whatever Retry says. Zero means no such limit.
+	RetryFor time.Duration
 }
 
 // Flow is a set of tasks whose dependencies have no cycle. It can be run many times.

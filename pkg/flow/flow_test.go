@@ -181,6 +181,37 @@ func TestLastErrorsOfOtherErrors(t *testing.T) {
 	}
 }
 
+// A webhook that is away for a moment is waited for. One that does not respond in time is not called again and again, while the worker could reconcile other
+// objects.
+func TestWritesAreRetriedForSomeSeconds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		takes time.Duration
+		tries int
+		// atMost is how long all tries take. Delays between them are up to 10 percent longer.
+		atMost time.Duration
+	}{
+		"connection refused":       {0, 5, 8250 * time.Millisecond},
+		"a webhook that times out": {10 * time.Second, 1, 10 * time.Second},
+		"one with a short timeout": {4 * time.Second, 3, 13650 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tries, start := 0, time.Now()
+				f := mustNew(t, Do("write", "Writing", func(ctx context.Context) error {
+					tries++
+					return errors.Join(takes(tc.takes)(ctx), errors.New("failed calling webhook"))
+				}))
+				if _, err := f.Run(t.Context(), Options{}); err == nil {
+					t.Error("there is no error")
+				}
+				if took := time.Since(start); tries != tc.tries || took > tc.atMost {
+					t.Errorf("%d tries in %s, want %d in at most %s", tries, took, tc.tries, tc.atMost)
+				}
+			})
+		})
+	}
+}
+
 func TestRunRetriesAndTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0

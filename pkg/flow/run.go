@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
@@ -199,13 +200,14 @@ func (n *node) execute(ctx context.Context) (err error) {
 		ctx, cancel = context.WithTimeoutCause(ctx, n.Timeout, fmt.Errorf("timed out after %s", n.Timeout))
 		defer cancel()
 	}
+	begin := time.Now()
 	try := func(ctx context.Context) (bool, error) {
 		err = caught(func() error { return n.Run(ctx) })
 		var fault *Panic
 		if errors.As(err, &fault) {
 			return false, err
 		}
-		return err == nil || errorcode.NeedsUser(errorcode.Of(err)), nil
+		return err == nil || errorcode.NeedsUser(errorcode.Of(err)) || n.RetryFor > 0 && time.Since(begin) >= n.RetryFor, nil
 	}
 	if n.Retry.Steps == 0 {
 		_, _ = try(ctx)

@@ -14,10 +14,14 @@ const writeTimeout = 2 * time.Minute
 // writeRetry is how a task that only writes objects is retried within a run: a webhook or a leader may be away for a moment.
 var writeRetry = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Steps: 5, Jitter: 0.1}
 
-// Do returns a task that writes objects and does not wait for others to act on them. It has two minutes, in which it is retried. The
-// arguments are the fields ID, Title, Run and After of the task.
+// writeRetryFor is for how long such a task is retried. A request that takes longer, such as one that a webhook does not respond to in time, is not away for a moment:
+// another try would keep a worker from other objects. The next run is the next try.
+const writeRetryFor = 10 * time.Second
+
+// Do returns a task that writes objects and does not wait for others to act on them. It has two minutes, and is retried in its first
+// seconds. The arguments are the fields ID, Title, Run and After of the task.
 func Do(id, title string, run func(context.Context) error, after ...string) Task {
-	return Task{ID: id, Title: title, Run: run, After: after, Timeout: writeTimeout, Retry: writeRetry}
+	return Task{ID: id, Title: title, Run: run, After: after, Timeout: writeTimeout, Retry: writeRetry, RetryFor: writeRetryFor}
 }
 
 // Await returns a task that waits for others, such as for a Deployment or for an extension. It is not retried before its timeout, as the

@@ -102,7 +102,7 @@ func AwaitReport(ctx context.Context, v Values, obj extensionsv1alpha1.Object, e
 			end(errNeedsUser)
 		}
 		if err := verdict.Err(); err != nil {
-			return withCodes(fmt.Errorf("%s: %w", describe(v.Client, obj), err), verdict.Error)
+			return withCodes(fmt.Errorf("%s: %w%s", describe(v.Client, obj), err, unobserved(current)), verdict.Error)
 		}
 		return nil
 	})
@@ -110,6 +110,15 @@ func AwaitReport(ctx context.Context, v Values, obj extensionsv1alpha1.Object, e
 		return err
 	}
 	return v.Client.Get(ctx, client.ObjectKeyFromObject(found), obj)
+}
+
+// unobserved says what to do about a resource whose extension controller has not begun to work on it.
+func unobserved(obj extensionsv1alpha1.Object) string {
+	status := obj.GetExtensionStatus()
+	if obj.GetAnnotations()[constants.GardenerOperation] == "" && status.GetLastOperation() != nil && status.GetObservedGeneration() == obj.GetGeneration() {
+		return ""
+	}
+	return fmt.Sprintf(" See the ControllerInstallation of the extension for type %q on the seed, and its pods.", obj.GetExtensionSpec().GetExtensionType())
 }
 
 // needsUser reports whether the deletion of a resource, or another operation, has failed with an error that only the user can fix since it was

@@ -84,6 +84,40 @@ func TestWaitsEndAtOnceIfTheUserHasToAct(t *testing.T) {
 	}
 }
 
+// A wait for an extension that does not run says which one that is. One that works has a description of its own.
+func TestWaitsSayWhichExtensionDoesNotRun(t *testing.T) {
+	const advice = ` See the ControllerInstallation of the extension for type "acme" on the seed, and its pods.`
+	for name, tc := range map[string]struct {
+		requested bool
+		last      *corev1beta1.LastOperation
+		want      string
+	}{
+		"no controller has seen it": {want: `Infrastructure "i": The extension has not observed the last change yet.` + advice},
+		"the operation is not begun": {
+			requested: true, last: &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded}, want: `Infrastructure "i": The extension has not begun yet.` + advice,
+		},
+		"it works": {
+			last: &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateProcessing, Description: "creating a network"}, want: `Infrastructure "i": creating a network`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				object := infrastructure()
+				object.Name, object.Spec.Type, object.Status.LastOperation = "i", "acme", tc.last
+				if tc.requested {
+					object.Annotations = map[string]string{constants.GardenerOperation: constants.GardenerOperationReconcile}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				err := extensionobject.Await(ctx, extensionobject.Values{Client: seed(t, object), Clock: clock.RealClock{}}, object.DeepCopy())
+				if want := tc.want + " (context deadline exceeded)"; err == nil || err.Error() != want {
+					t.Errorf("error is %v\nwant: %s", err, want)
+				}
+			})
+		})
+	}
+}
+
 // A deletion that has failed as the user has to act is requested again by the next run, which does not take the old error for a new one.
 func TestDeleteRequestsAFailedDeletionAgain(t *testing.T) {
 	now := time.Now()

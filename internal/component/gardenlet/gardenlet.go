@@ -146,6 +146,7 @@ func rules() []rbacv1.PolicyRule {
 		workload.Rule("", "events", "create patch"),
 		workload.Rule("events.k8s.io", "events", "create patch"),
 		workload.Rule("admissionregistration.k8s.io", "mutatingwebhookconfigurations validatingwebhookconfigurations", "create delete patch"),
+		workload.Rule("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "list"), // errors name the one of an extension that does not respond
 		workload.Rule("apiextensions.k8s.io", "customresourcedefinitions", "create patch "+read),
 		workload.Rule("apps", "deployments", deploy+" deletecollection"),
 		workload.Rule("apps", "replicasets", "deletecollection"),

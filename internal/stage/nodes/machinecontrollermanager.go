@@ -17,7 +17,6 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
-	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
@@ -124,7 +123,7 @@ func (in Inputs) takeManagerOver(ctx context.Context) error {
 				return err
 			}
 			if err := c.Patch(ctx, deployment, client.RawPatch(types.MergePatchType, patch)); err != nil {
-				return stage.Advise(fmt.Errorf("take over Deployment %q: %w", key.Name, err))
+				return in.Run.Advise(ctx, fmt.Errorf("take over Deployment %q: %w", key.Name, err))
 			}
 		}
 	} else if !apierrors.IsNotFound(err) {

@@ -75,7 +75,7 @@ func (in Inputs) deployWorker(ctx context.Context, pools *pools) error {
 		return err
 	}
 	before := in.Run.Worker()
-	if err := extensionobject.Apply(ctx, in.Run.ExtensionValues(), in.Run.Worker(), func(worker *extensionsv1alpha1.Worker) {
+	if err := stage.WriteExtension(ctx, in.Run, in.Run.Worker(), func(worker *extensionsv1alpha1.Worker) {
 		before = worker.DeepCopy()
 		set(worker)
 	}); err != nil {

@@ -179,4 +179,10 @@ func TestHeartbeat(t *testing.T) {
 	if got := heartbeat([]coordinationv1.Lease{lease}, "extension-other"); !got.IsZero() {
 		t.Errorf("heartbeat() without a Lease is %s", got)
 	}
+	stale := extensionCondition{kind: "Worker", typ: "local", name: "w", heartbeat: &now, installation: "p-1"}
+	const want = `Worker "w" of type "local": the health report is outdated, as the extension controller of ControllerInstallation "p-1" does not renew its heartbeat Lease: ` +
+		`see its pods in namespace "extension-p-1" of the seed`
+	if got := stale.finding(time.Minute, now.Add(2*time.Minute)); got == nil || got.message != want {
+		t.Errorf("finding is %+v, want %s", got, want)
+	}
 }

@@ -28,6 +28,8 @@ type extensionCondition struct {
 	condition       corev1beta1.Condition
 	// heartbeat is when the extension controller last renewed its heartbeat Lease. It is nil if none is expected.
 	heartbeat *time.Time
+	// installation is the name of the ControllerInstallation that heartbeat is from.
+	installation string
 }
 
 // observeExtensions reads the conditions of the extension resources of a shoot, and the heartbeats of their controllers.
@@ -57,7 +59,7 @@ func (r *reconciler) observeExtensions(ctx context.Context, shoot *corev1beta1.S
 	for i := range o.extensionConditions {
 		c := &o.extensionConditions[i]
 		if name := installationOf(c, r.SeedName, installations.Items, registrations.Items); name != "" {
-			c.heartbeat = heartbeat(leases.Items, extensionNamespacePrefix+name)
+			c.heartbeat, c.installation = heartbeat(leases.Items, extensionNamespacePrefix+name), name
 		}
 	}
 	return nil
@@ -113,8 +115,9 @@ func (c *extensionCondition) finding(staleAfter time.Duration, now time.Time) *f
 	from := fmt.Sprintf("%s %q of type %q", c.kind, c.name, c.typ)
 	if c.heartbeat != nil && staleAfter > 0 && now.Sub(*c.heartbeat) > staleAfter {
 		return &finding{
-			status:  corev1beta1.ConditionUnknown,
-			message: from + ": the health report is outdated, as the extension controller does not renew its heartbeat Lease",
+			status: corev1beta1.ConditionUnknown,
+			message: fmt.Sprintf("%s: the health report is outdated, as the extension controller of ControllerInstallation %q does not renew its heartbeat Lease: "+
+				"see its pods in namespace %q of the seed", from, c.installation, extensionNamespacePrefix+c.installation),
 		}
 	}
 	if c.condition.Status == corev1beta1.ConditionTrue {
