@@ -60,7 +60,7 @@ func runBySSH(ctx context.Context, host *hostsv1alpha1.Host, key []byte, script 
 	}
 	stdout, stderr := &limited{}, &limited{}
 	session.Stdin, session.Stdout, session.Stderr = bytes.NewReader(stdin), stdout, stderr
-	err = session.Run(command(host.Spec.User, script, args...))
+	err = session.Run(command(host.Spec.User, limitOf(ctx), script, args...))
 	var exit *ssh.ExitError
 	switch {
 	case errors.As(err, &exit):
@@ -71,9 +71,17 @@ func runBySSH(ctx context.Context, host *hostsv1alpha1.Host, key []byte, script 
 	return stdout.String(), nil
 }
 
+// limitOf returns how long a script may run: it would outlive its connection.
+func limitOf(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return max(time.Until(deadline), time.Second)
+	}
+	return hostTimeout
+}
+
 // command returns the command line that runs a script.
-func command(user, script string, args ...string) string {
-	words := []string{"bash", "-c", quote(script), "gardener"}
+func command(user string, limit time.Duration, script string, args ...string) string {
+	words := []string{"timeout", "--signal=KILL", strconv.Itoa(int(limit.Seconds())), "bash", "-c", quote(script), "gardener"}
 	if user != "root" {
 		words = append([]string{"sudo", "-n"}, words...)
 	}

@@ -9,6 +9,7 @@ sed -n 's/^MemTotal: *\([0-9]*\) kB$/memory=\1Ki/p' "$root/proc/meminfo"
 
 [ "$(id -u)" = 0 ] || problem "the user is not root: let it use sudo without a password"
 [ -d "$root/run/systemd/system" ] || problem "it does not run systemd"
+[ -e "$root/sys/fs/cgroup/cgroup.controllers" ] || problem "it has no cgroup v2"
 case "$(containerd --version 2>/dev/null)" in
 *" v2."* | *" 2."*) ;;
 *) problem "containerd 2 is not installed" ;;
