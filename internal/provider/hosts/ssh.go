@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	hostsv1alpha1 "gardener.cloud/gardener/api/provider/hosts/v1alpha1"
+	"gardener.cloud/gardener/pkg/extension/generic"
 )
 
 var (
@@ -81,18 +82,15 @@ func limitOf(ctx context.Context) time.Duration {
 
 // command returns the command line that runs a script.
 func command(user string, limit time.Duration, script string, args ...string) string {
-	words := []string{"timeout", "--signal=KILL", strconv.Itoa(int(limit.Seconds())), "bash", "-c", quote(script), "gardener"}
+	words := []string{"timeout", "--signal=KILL", strconv.Itoa(int(limit.Seconds())), "bash", "-c", generic.Quote(script), "gardener"}
 	if user != "root" {
 		words = append([]string{"sudo", "-n"}, words...)
 	}
 	for _, arg := range args {
-		words = append(words, quote(arg))
+		words = append(words, generic.Quote(arg))
 	}
 	return strings.Join(words, " ")
 }
-
-// quote returns a text as one word for the shell.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 func connect(ctx context.Context, host *hostsv1alpha1.Host, key []byte) (*ssh.Client, error) {
 	pinned, _, _, _, err := ssh.ParseAuthorizedKey([]byte(host.Spec.HostKey))

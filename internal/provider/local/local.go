@@ -99,7 +99,7 @@ func Wire(ctx context.Context, p *process.Process, c *providerlocalconfigv1alpha
 		addInfrastructures(p, c),
 		add(p, classes, &controlPlanes{p.GetClient(), p.GetAPIReader()}),
 		addNetworks(p, c),
-		add(p, classes, &operatingSystemConfigs{p.GetClient()}),
+		add(p, classes, &operatingSystemConfigs{generic.OperatingSystemConfig{Client: p.GetClient(), Owner: Name}}),
 		addWorkers(p, c),
 	)
 }
