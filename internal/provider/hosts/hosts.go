@@ -49,14 +49,6 @@ const (
 // operatingSystems are the types of OperatingSystemConfigs.
 var operatingSystems = []string{"debian", "ubuntu"}
 
-// Values are the settings beside those that all extensions have.
-type Values struct {
-	// Image is the image with all processes of Gardener, whose driver runs beside machine-controller-managers.
-	Image string
-	// run runs scripts on hosts. Nil means by SSH.
-	run runner
-}
-
 // NewOptions returns the options that all extensions have.
 func NewOptions() *options.Options {
 	return options.New(Name, infrastructureController, controlPlaneController, workerController, osController, dnsRecordController, bucketController,
@@ -65,7 +57,7 @@ func NewOptions() *options.Options {
 
 // NewCommand returns the command.
 func NewCommand() *cobra.Command {
-	o, v := NewOptions(), Values{}
+	o, image := NewOptions(), ""
 	cmd := &cobra.Command{
 		Use: Name, Short: "Fulfil extension resources with servers that exist", Args: cobra.NoArgs, SilenceUsage: true,
 		Example: "  " + Name + " --image=registry.example.com/gardener:v1 --webhook-config-namespace=extension-provider-hosts",
@@ -73,7 +65,7 @@ func NewCommand() *cobra.Command {
 			if err := o.Validate(); err != nil {
 				return err
 			}
-			if v.Image == "" {
+			if image == "" {
 				return errors.New("--image: required")
 			}
 			log := o.Logger(cmd.ErrOrStderr())
@@ -90,14 +82,14 @@ func NewCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := AddControllers(mgr, o, v); err != nil {
+			if err := AddControllers(mgr, o, image); err != nil {
 				return err
 			}
 			return mgr.Start(cmd.Context())
 		},
 	}
 	o.AddFlags(cmd.Flags())
-	cmd.Flags().StringVar(&v.Image, "image", v.Image, "image with all processes of Gardener, for the driver of machines")
+	cmd.Flags().StringVar(&image, "image", image, "image with all processes of Gardener, for the driver of machines")
 	return cmd
 }
 
@@ -108,16 +100,14 @@ func NewScheme() (*runtime.Scheme, error) {
 		machinev1alpha1.AddToScheme(scheme), hostsv1alpha1.AddToScheme(scheme))
 }
 
-// AddControllers adds all that the extension does to a manager.
-func AddControllers(mgr manager.Manager, o *options.Options, v Values) error {
-	if v.run == nil {
-		v.run = runBySSH
-	}
+// AddControllers adds all that the extension does to a manager. The image is the one with all processes of Gardener, whose driver runs beside
+// machine-controller-managers.
+func AddControllers(mgr manager.Manager, o *options.Options, image string) error {
 	machines := &workers{worker.New(worker.Values{
 		Name: Name, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Clock: clock.RealClock{}, Delegate: delegate{},
 	})}
 	return errors.Join(
-		addHosts(mgr, o, v.run),
+		addHosts(mgr, o),
 		options.Add(mgr, o, infrastructureController, extension.Options[*extensionsv1alpha1.Infrastructure]{
 			Types: []string{Type}, Actuator: infrastructures{},
 		}),
@@ -136,20 +126,20 @@ func AddControllers(mgr manager.Manager, o *options.Options, v Values) error {
 			Types: operatingSystems, Actuator: &generic.OperatingSystemConfig{Client: mgr.GetClient(), Owner: Name, Prologue: prologue},
 		}),
 		o.AddWebhooks(mgr, webhook.Options{Webhooks: []webhook.Webhook{
-			controlplane.Webhook(mgr, controlplane.Options{Type: Type, Ensurer: ensurer(v.Image)}),
+			controlplane.Webhook(mgr, controlplane.Options{Type: Type, Ensurer: ensurer(image)}),
 		}}),
 		o.AddHeartbeat(mgr),
 	)
 }
 
 // addHosts adds the controllers of the inventory.
-func addHosts(mgr manager.Manager, o *options.Options, run runner) error {
+func addHosts(mgr manager.Manager, o *options.Options) error {
 	if !o.Enabled(hostController) {
 		return nil
 	}
 	return errors.Join(
 		(&claims{client: mgr.GetClient(), reader: mgr.GetAPIReader()}).add(mgr),
-		(&servers{client: mgr.GetClient(), reader: mgr.GetAPIReader(), run: run}).add(mgr),
+		(&servers{client: mgr.GetClient(), reader: mgr.GetAPIReader(), run: runBySSH}).add(mgr),
 	)
 }
 
