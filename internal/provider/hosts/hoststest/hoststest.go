@@ -222,3 +222,11 @@ func (s Server) BecomeNode(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Vanish removes a file or a directory.
+func (s Server) Vanish(t *testing.T, name string) {
+	t.Helper()
+	if err := os.RemoveAll(filepath.Join(s.Root, name)); err != nil {
+		t.Fatal(err)
+	}
+}
