@@ -125,6 +125,9 @@ func AddControllers(mgr manager.Manager, o *options.Options, image string) error
 		options.Add(mgr, o, osController, extension.Options[*extensionsv1alpha1.OperatingSystemConfig]{
 			Types: operatingSystems, Actuator: &generic.OperatingSystemConfig{Client: mgr.GetClient(), Owner: Name, Prologue: prologue},
 		}),
+		options.Add(mgr, o, dnsRecordController, extension.Options[*extensionsv1alpha1.DNSRecord]{
+			Types: []string{dnsType}, Actuator: &dnsRecords{mgr.GetClient()},
+		}),
 		o.AddWebhooks(mgr, webhook.Options{Webhooks: []webhook.Webhook{
 			controlplane.Webhook(mgr, controlplane.Options{Type: Type, Ensurer: ensurer(image)}),
 		}}),
