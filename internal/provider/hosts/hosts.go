@@ -128,6 +128,12 @@ func AddControllers(mgr manager.Manager, o *options.Options, image string) error
 		options.Add(mgr, o, dnsRecordController, extension.Options[*extensionsv1alpha1.DNSRecord]{
 			Types: []string{dnsType}, Actuator: &dnsRecords{mgr.GetClient()},
 		}),
+		options.Add(mgr, o, bucketController, extension.Options[*extensionsv1alpha1.BackupBucket]{
+			Types: []string{storeType}, Actuator: &backupBuckets{stores{mgr.GetClient()}},
+		}),
+		options.Add(mgr, o, entryController, extension.Options[*extensionsv1alpha1.BackupEntry]{
+			Types: []string{storeType}, Actuator: backupEntries(mgr.GetClient()),
+		}),
 		o.AddWebhooks(mgr, webhook.Options{Webhooks: []webhook.Webhook{
 			controlplane.Webhook(mgr, controlplane.Options{Type: Type, Ensurer: ensurer(image)}),
 		}}),
