@@ -152,21 +152,26 @@ func addHosts(mgr manager.Manager, o *options.Options) error {
 	)
 }
 
-// driverPermissions are those of the driver: claims in the namespace of the control plane. What all drivers need, the gardenlet grants.
-func driverPermissions(_ context.Context, in generic.ControlPlaneInput) ([]client.Object, error) {
-	if err := decode(in.ControlPlane.Spec.ProviderConfig, &struct{ metav1.TypeMeta }{}, field.NewPath("spec", "providerConfig")); err != nil {
-		return nil, err
-	}
-	meta := metav1.ObjectMeta{Namespace: in.ControlPlane.Namespace, Name: controlplane.MachineControllerName(Name)}
+// DriverRole lets the driver work with the claims of a control plane. What all drivers need, the gardenlet grants.
+func DriverRole(namespace string) []client.Object {
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: controlplane.MachineControllerName(Name)}
 	return []client.Object{
 		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{hostsv1alpha1.GroupName}, Resources: []string{"hostclaims"}, Verbs: []string{"create", "delete", "get", "list", "watch"},
 		}}},
 		&rbacv1.RoleBinding{
 			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: meta.Namespace, Name: "machine-controller-manager"}},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "machine-controller-manager"}},
 		},
-	}, nil
+	}
+}
+
+// driverPermissions renders it.
+func driverPermissions(_ context.Context, in generic.ControlPlaneInput) ([]client.Object, error) {
+	if err := decode(in.ControlPlane.Spec.ProviderConfig, &struct{ metav1.TypeMeta }{}, field.NewPath("spec", "providerConfig")); err != nil {
+		return nil, err
+	}
+	return DriverRole(in.ControlPlane.Namespace), nil
 }
 
 // sshUnit is the unit that stops the SSH server of nodes if the shoot has no access by SSH.
