@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -20,6 +21,7 @@ import (
 type claims struct {
 	client client.Client
 	reader client.Reader
+	clock  clock.PassiveClock
 }
 
 // add adds the controller. A claim is reconciled when it changes, and when its host does; a claim without one when any host does.
@@ -71,7 +73,7 @@ func (r *claims) act(ctx context.Context, action claimAction, claim *hostsv1alph
 		return nil
 	case claimBind:
 		log.Info("Claiming host", "host", host.Name)
-		setPhase(&host.Status, hostsv1alpha1.HostClaimed, "", now())
+		setPhase(&host.Status, hostsv1alpha1.HostClaimed, "", r.clock.Now())
 		host.Status.Claim = &hostsv1alpha1.Claimant{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
 		return r.client.Status().Update(ctx, host)
 	case claimReserve:
@@ -83,7 +85,7 @@ func (r *claims) act(ctx context.Context, action claimAction, claim *hostsv1alph
 	case claimLost:
 		desired.Lost = true
 	case claimNone:
-		desired.Message = shortage(all, &claim.Spec.MachineProviderSpec)
+		desired.Message = shortage(all, claim)
 	}
 	if desired == claim.Status {
 		return nil

@@ -147,8 +147,8 @@ func addHosts(mgr manager.Manager, o *options.Options) error {
 		return nil
 	}
 	return errors.Join(
-		(&claims{client: mgr.GetClient(), reader: mgr.GetAPIReader()}).add(mgr),
-		(&servers{client: mgr.GetClient(), reader: mgr.GetAPIReader(), run: runBySSH}).add(mgr),
+		(&claims{client: mgr.GetClient(), reader: mgr.GetAPIReader(), clock: clock.RealClock{}}).add(mgr),
+		(&servers{client: mgr.GetClient(), reader: mgr.GetAPIReader(), run: runBySSH, clock: clock.RealClock{}}).add(mgr),
 	)
 }
 

@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -45,13 +46,13 @@ func decideClaim(claim *hostsv1alpha1.HostClaim, hosts []hostsv1alpha1.Host) (cl
 	case claim.Status.Bound:
 		return claimLost, nil
 	case claim.Status.HostName == "":
-		if candidate := choose(hosts, &claim.Spec.MachineProviderSpec); candidate != nil {
+		if candidate := choose(hosts, claim); candidate != nil {
 			return claimReserve, candidate
 		}
 		return claimNone, nil
 	}
 	reserved := find(hosts, func(h *hostsv1alpha1.Host) bool { return h.Name == claim.Status.HostName })
-	if reserved == nil || !available(reserved) || !fits(reserved, &claim.Spec.MachineProviderSpec) {
+	if reserved == nil || !available(reserved) || !fits(reserved, claim) {
 		return claimCancel, nil
 	}
 	return claimBind, reserved
@@ -68,17 +69,21 @@ func available(host *hostsv1alpha1.Host) bool {
 		host.DeletionTimestamp == nil && controllerutil.ContainsFinalizer(host, hostsv1alpha1.HostFinalizer)
 }
 
-// fits reports whether a host is what a machine is to be.
-func fits(host *hostsv1alpha1.Host, spec *hostsv1alpha1.MachineProviderSpec) bool {
-	return host.Spec.MachineType == spec.MachineType && (spec.Zone == "" || host.Spec.Zone == spec.Zone) &&
-		labels.SelectorFromSet(spec.HostSelector).Matches(labels.Set(host.Labels))
+// fits reports whether a host is what a machine is to be, and may become one of its shoot. A pattern that is not valid matches no namespace.
+func fits(host *hostsv1alpha1.Host, claim *hostsv1alpha1.HostClaim) bool {
+	return host.Spec.MachineType == claim.Spec.MachineType && (claim.Spec.Zone == "" || host.Spec.Zone == claim.Spec.Zone) &&
+		labels.SelectorFromSet(claim.Spec.HostSelector).Matches(labels.Set(host.Labels)) &&
+		(len(host.Spec.Namespaces) == 0 || slices.ContainsFunc(host.Spec.Namespaces, func(pattern string) bool {
+			matches, _ := path.Match(pattern, claim.Namespace)
+			return matches
+		}))
 }
 
 // choose returns the host for a new machine: the first one by name that is available, or nil.
-func choose(hosts []hostsv1alpha1.Host, spec *hostsv1alpha1.MachineProviderSpec) *hostsv1alpha1.Host {
+func choose(hosts []hostsv1alpha1.Host, claim *hostsv1alpha1.HostClaim) *hostsv1alpha1.Host {
 	var chosen *hostsv1alpha1.Host
 	for i := range hosts {
-		if h := &hosts[i]; available(h) && fits(h, spec) && (chosen == nil || h.Name < chosen.Name) {
+		if h := &hosts[i]; available(h) && fits(h, claim) && (chosen == nil || h.Name < chosen.Name) {
 			chosen = h
 		}
 	}
@@ -93,11 +98,12 @@ func find(hosts []hostsv1alpha1.Host, is func(*hostsv1alpha1.Host) bool) *hostsv
 }
 
 // shortage says why there is no host for a machine. The shoot owner reads it: it names no host, and no other shoot.
-func shortage(hosts []hostsv1alpha1.Host, spec *hostsv1alpha1.MachineProviderSpec) string {
+func shortage(hosts []hostsv1alpha1.Host, claim *hostsv1alpha1.HostClaim) string {
+	spec := &claim.Spec
 	count := map[hostsv1alpha1.HostPhase]int{}
 	total := 0
 	for i := range hosts {
-		if fits(&hosts[i], spec) {
+		if fits(&hosts[i], claim) {
 			total++
 			count[phaseOf(&hosts[i])]++
 		}

@@ -63,6 +63,8 @@ func TestDecideClaim(t *testing.T) {
 		"a host of another zone does not fit":    {claim: claim(func(c *hostsv1alpha1.HostClaim) { c.Spec.Zone = "b" }), hosts: []*hostsv1alpha1.Host{host("a")}, want: claimNone},
 		"a host without the labels does not fit": {claim: claim(selecting), hosts: []*hostsv1alpha1.Host{host("a")}, want: claimNone},
 		"a host with the labels fits":            {claim: claim(selecting), hosts: []*hostsv1alpha1.Host{host("a"), host("b", labelled)}, want: claimReserve, host: "b"},
+		"a host for other shoots does not fit":   {claim: claim(), hosts: []*hostsv1alpha1.Host{host("a", only("shoot--dev--*", "["))}, want: claimNone},
+		"a host for these shoots fits":           {claim: claim(), hosts: []*hostsv1alpha1.Host{host("a", only("other", "n*"))}, want: claimReserve, host: "a"},
 		"others are not handed out": {claim: claim(), hosts: []*hostsv1alpha1.Host{
 			host("a", in("")), host("b", in(hostsv1alpha1.HostFailed)), host("c", in(hostsv1alpha1.HostCleaning)), host("d", machineOf("2", true)), host("e", deleted),
 			host("f", func(h *hostsv1alpha1.Host) { h.Spec.Unschedulable = true }), host("g", func(h *hostsv1alpha1.Host) { h.Finalizers = nil }),
@@ -93,6 +95,10 @@ func TestDecideClaim(t *testing.T) {
 			}
 		})
 	}
+}
+
+func only(namespaces ...string) func(*hostsv1alpha1.Host) {
+	return func(h *hostsv1alpha1.Host) { h.Spec.Namespaces = namespaces }
 }
 
 func selecting(c *hostsv1alpha1.HostClaim) { c.Spec.HostSelector = map[string]string{"disk": "ssd"} }
@@ -138,10 +144,10 @@ func TestShortage(t *testing.T) {
 	hosts := []hostsv1alpha1.Host{
 		*host("a", machineOf("2", true), labelled), *host("b", in(hostsv1alpha1.HostFailed), labelled), *host("c", labelled, deleted), *host("d", in(""), labelled), *host("e"),
 	}
-	spec := claim(selecting).Spec.MachineProviderSpec
-	spec.Zone = "a"
+	c := claim(selecting)
+	c.Spec.Zone = "a"
 	const want = "no host is available of 4 with machine type small, zone a, labels disk=ssd (1 claimed, 1 failed, 1 pending, 1 not to be used)"
-	if got := shortage(hosts, &spec); got != want {
+	if got := shortage(hosts, c); got != want {
 		t.Errorf("shortage() = %q, want %q", got, want)
 	}
 }

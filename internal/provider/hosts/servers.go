@@ -8,12 +8,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -43,14 +45,13 @@ const (
 	userDataKey = "userData"
 )
 
-func now() time.Time { return time.Now() }
-
 // servers does by SSH what a Host needs: one action at a time per host, as the work queue sees to it.
 type servers struct {
 	client client.Client
 	// reader reads from the API server: acting on an old status, such as Cleaning, would destroy a machine.
 	reader client.Reader
 	run    runner
+	clock  clock.PassiveClock
 }
 
 // add adds the controller. A host is reconciled when it changes, and when the claim of its machine does.
@@ -80,7 +81,7 @@ func (r *servers) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	}
 	before := host.DeepCopy()
 	failed := r.act(ctx, decideHost(host, claim), host, claim)
-	if before.Status.Phase != host.Status.Phase || !conditionsEqual(before, host) || host.Status.Claim != nil && *host.Status.Claim != *before.Status.Claim {
+	if !apiequality.Semantic.DeepEqual(before.Status, host.Status) {
 		// Written also when the time for the action is over. It fails if the host has changed meanwhile.
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
@@ -91,12 +92,7 @@ func (r *servers) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	if apierrors.IsConflict(failed) {
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil
 	}
-	return reconcile.Result{}, client.IgnoreNotFound(failed)
-}
-
-func conditionsEqual(a, b *hostsv1alpha1.Host) bool {
-	before, after := meta.FindStatusCondition(a.Status.Conditions, hostsv1alpha1.ConditionReachable), meta.FindStatusCondition(b.Status.Conditions, hostsv1alpha1.ConditionReachable)
-	return before == after || before != nil && after != nil && *before == *after
+	return reconcile.Result{}, failed
 }
 
 // claimOf reads the claim whose machine a host is, or nil if there is none.
@@ -147,7 +143,7 @@ func (r *servers) release(ctx context.Context, host *hostsv1alpha1.Host) error {
 		}
 		host.Status = *status
 	}
-	setPhase(&host.Status, hostsv1alpha1.HostCleaning, "", now())
+	setPhase(&host.Status, hostsv1alpha1.HostCleaning, "", r.clock.Now())
 	return nil
 }
 
@@ -164,10 +160,10 @@ func (r *servers) check(ctx context.Context, host *hostsv1alpha1.Host) error {
 		problems = parse(host, out)
 	}
 	if len(problems) > 0 {
-		setPhase(&host.Status, hostsv1alpha1.HostFailed, kube.Shorten(strings.Join(problems, "; "), longestMessage), now())
+		setPhase(&host.Status, hostsv1alpha1.HostFailed, kube.Shorten(strings.Join(problems, "; "), longestMessage), r.clock.Now())
 		return nil
 	}
-	setPhase(&host.Status, hostsv1alpha1.HostAvailable, "", now())
+	setPhase(&host.Status, hostsv1alpha1.HostAvailable, "", r.clock.Now())
 	return nil
 }
 
@@ -223,8 +219,8 @@ func (r *servers) clean(ctx context.Context, host *hostsv1alpha1.Host) error {
 		err = r.check(ctx, host)
 	}
 	var exit *exitError
-	if errors.As(err, &exit) || err != nil && givesUp(host, now()) {
-		setPhase(&host.Status, hostsv1alpha1.HostFailed, kube.Shorten("could not be cleaned: "+err.Error(), longestMessage), now())
+	if errors.As(err, &exit) || err != nil && givesUp(host, r.clock.Now()) {
+		setPhase(&host.Status, hostsv1alpha1.HostFailed, kube.Shorten("could not be cleaned: "+err.Error(), longestMessage), r.clock.Now())
 		return nil
 	}
 	return err
@@ -247,9 +243,6 @@ func (r *servers) connect(ctx context.Context, host *hostsv1alpha1.Host, script 
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, "NotConnected", kube.Shorten(err.Error(), longestMessage)
 		if errors.Is(err, errUntrusted) {
 			condition.Reason = "HostKeyMismatch"
-		}
-		if apierrors.IsNotFound(err) { // of the key, not of the host
-			err = errors.New(condition.Message)
 		}
 	}
 	meta.SetStatusCondition(&host.Status.Conditions, condition)

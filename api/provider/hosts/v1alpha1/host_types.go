@@ -88,6 +88,12 @@ type HostSpec struct {
 	// +optional
 	Zone string `json:"zone,omitempty"`
 
+	// Namespaces are patterns of the namespaces of control planes whose machine the server may become, such as "shoot--dev--*" for all shoots of the project
+	// dev. Empty means all.
+	// +optional
+	// +listType=set
+	Namespaces []string `json:"namespaces,omitempty"`
+
 	// Unschedulable says that the server is not handed out. A machine that it is stays.
 	// +optional
 	Unschedulable bool `json:"unschedulable,omitempty"`

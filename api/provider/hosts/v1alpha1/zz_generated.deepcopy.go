@@ -32,7 +32,7 @@ func (in *Host) DeepCopyInto(out *Host) {
 	*out = *in
 	out.TypeMeta = in.TypeMeta
 	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
-	out.Spec = in.Spec
+	in.Spec.DeepCopyInto(&out.Spec)
 	in.Status.DeepCopyInto(&out.Status)
 	return
 }
@@ -186,6 +186,11 @@ func (in *HostList) DeepCopyObject() runtime.Object {
 func (in *HostSpec) DeepCopyInto(out *HostSpec) {
 	*out = *in
 	out.KeySecretRef = in.KeySecretRef
+	if in.Namespaces != nil {
+		in, out := &in.Namespaces, &out.Namespaces
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	return
 }
 
