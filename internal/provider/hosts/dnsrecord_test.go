@@ -22,8 +22,6 @@ import (
 	"gardener.cloud/gardener/pkg/errorcode"
 )
 
-const zoneOfTest = "example.org."
-
 var tsigOfTest = base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef"))
 
 // bind runs a real name server.

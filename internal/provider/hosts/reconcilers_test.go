@@ -111,10 +111,12 @@ func TestUnreachableHosts(t *testing.T) {
 			tc.host.Spec.KeySecretRef = corev1.SecretReference{Namespace: "garden", Name: "key"}
 			key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "key"}, Data: map[string][]byte{corev1.SSHAuthPrivateKey: []byte("private")}}
 			c := clientWith(t, tc.host, key)
-			r := &servers{client: c, reader: c, clock: testingclock.NewFakePassiveClock(begin.Add(tc.after)),
+			r := &servers{
+				client: c, reader: c, clock: testingclock.NewFakePassiveClock(begin.Add(tc.after)),
 				run: func(context.Context, *hostsv1alpha1.Host, []byte, string, []byte, ...string) (string, error) {
 					return "", tc.err
-				}}
+				},
+			}
 			_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "a"}})
 			if (err != nil) != tc.retries {
 				t.Errorf("the error is %v", err)

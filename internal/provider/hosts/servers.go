@@ -98,12 +98,12 @@ func (r *servers) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 // claimOf reads the claim whose machine a host is, or nil if there is none.
 func (r *servers) claimOf(ctx context.Context, host *hostsv1alpha1.Host) (*hostsv1alpha1.HostClaim, error) {
 	if host.Status.Claim == nil {
-		return nil, nil //nolint:nilnil // a host without a claim is an ordinary one
+		return nil, nil
 	}
 	claim := &hostsv1alpha1.HostClaim{}
 	err := r.reader.Get(ctx, client.ObjectKey{Namespace: host.Status.Claim.Namespace, Name: host.Status.Claim.Name}, claim)
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // as above
+		return nil, nil
 	}
 	return claim, err
 }

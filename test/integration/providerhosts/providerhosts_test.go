@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -336,7 +335,7 @@ func testContract(t *testing.T, c client.WithWatch) {
 	profile.Spec.MachineTypes = []corev1beta1.MachineType{{Name: "small", CPU: resource.MustParse("2"), Memory: resource.MustParse("2Gi")}}
 	create(t, c,
 		&extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: namespace}, Spec: extensionsv1alpha1.ClusterSpec{
-			CloudProfile: raw(profile), Seed: ptr.To(raw(builder.Seed("hosts"))), Shoot: raw(builder.Shoot("crazy")),
+			CloudProfile: raw(profile), Seed: new(raw(builder.Seed("hosts"))), Shoot: raw(builder.Shoot("crazy")),
 		}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "userdata"}, Data: map[string][]byte{"cloud_config": []byte("#!/bin/bash")}},
 	)
@@ -391,7 +390,7 @@ func testContract(t *testing.T, c client.WithWatch) {
 					DefaultSpec: ofType("hosts"), Region: "r", SecretRef: secret,
 					Pools: []extensionsv1alpha1.WorkerPool{{
 						Name: "pool", MachineType: "small", Minimum: 1, Maximum: 3, MaxSurge: intstr.FromInt32(0), MaxUnavailable: intstr.FromInt32(1), Zones: []string{"a", "b"},
-						MachineImage: &extensionsv1alpha1.MachineImage{Name: "debian", Version: "12.0.0"}, ProviderConfig: ptr.To(raw(map[string]any{"hostSelector": map[string]string{"disk": "ssd"}})),
+						MachineImage: &extensionsv1alpha1.MachineImage{Name: "debian", Version: "12.0.0"}, ProviderConfig: new(raw(map[string]any{"hostSelector": map[string]string{"disk": "ssd"}})),
 						UserDataSecretRef: corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "userdata"}, Key: "cloud_config"},
 					}},
 				}}

@@ -56,7 +56,10 @@ func New(t *testing.T, hostname string) Server {
 	s.Write(t, "enter", fmt.Sprintf("#!/bin/bash\nexec env -i ROOT=%[1]s PATH=%[1]s/bin /bin/bash -c \"$SSH_ORIGINAL_COMMAND\"\n", s.Root))
 	s.Write(t, "proc/meminfo", "MemTotal:       16310012 kB\n")
 	s.Write(t, "proc/mounts", "/dev/sda1 / ext4 rw 0 0\n")
-	for _, file := range []string{"run/systemd/system/x", "sys/fs/cgroup/cgroup.controllers", "opt/cni/bin/loopback", "etc/systemd/system/ssh.service", "active/x", "sys/class/net/eth0/x", "var/lib/containerd/io.containerd.content/x"} {
+	for _, file := range []string{
+		"run/systemd/system/x", "sys/fs/cgroup/cgroup.controllers", "opt/cni/bin/loopback",
+		"etc/systemd/system/ssh.service", "active/x", "sys/class/net/eth0/x", "var/lib/containerd/io.containerd.content/x",
+	} {
 		s.Write(t, file, "")
 	}
 	return s
