@@ -1,15 +1,10 @@
 package hosts
 
 import (
-	"encoding/xml"
-	"fmt"
 	"maps"
-	"net/http"
 	"net/http/httptest"
 	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,53 +13,13 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/provider/hosts/hoststest"
 	"gardener.cloud/gardener/pkg/errorcode"
 )
 
-// playedStore has the part of the API of S3 that buckets need: the objects by the name of the bucket.
-type playedStore map[string][]string
-
-func (s playedStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	fail := func(status int, code string) {
-		w.WriteHeader(status)
-		_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code></Error>", code)
-	}
-	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	objects, ok := s[bucket]
-	switch {
-	case !strings.Contains(r.Header.Get("Authorization"), "Credential=id/"):
-		fail(http.StatusForbidden, "InvalidAccessKeyId")
-	case r.Method == http.MethodPut:
-		s[bucket] = nil
-	case !ok:
-		fail(http.StatusNotFound, "NoSuchBucket")
-	case r.Method == http.MethodGet:
-		type object struct {
-			Key          string
-			LastModified time.Time
-		}
-		list := struct {
-			XMLName  xml.Name `xml:"ListBucketResult"`
-			Contents []object
-		}{}
-		for _, name := range objects {
-			if strings.HasPrefix(name, r.URL.Query().Get("prefix")) {
-				list.Contents = append(list.Contents, object{Key: name})
-			}
-		}
-		_ = xml.NewEncoder(w).Encode(list)
-	case r.Method == http.MethodDelete && key != "":
-		s[bucket] = slices.DeleteFunc(slices.Clone(objects), func(name string) bool { return name == key })
-	case r.Method == http.MethodDelete && len(objects) > 0:
-		fail(http.StatusConflict, "BucketNotEmpty")
-	case r.Method == http.MethodDelete:
-		delete(s, bucket)
-	}
-}
-
 func TestBackups(t *testing.T) {
-	store := playedStore{}
-	server := httptest.NewServer(store)
+	store := map[string][]string{}
+	server := httptest.NewServer(&hoststest.Store{Objects: store})
 	t.Cleanup(server.Close)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "backup"}, Data: map[string][]byte{
 		"endpoint": []byte(server.URL), "accessKeyID": []byte("id"), "secretAccessKey": []byte("key"),

@@ -19,10 +19,9 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/provider/hosts/hoststest"
 	"gardener.cloud/gardener/pkg/errorcode"
 )
-
-var tsigOfTest = base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef"))
 
 // bind runs a real name server.
 func bind(t *testing.T) string {
@@ -46,7 +45,7 @@ func bind(t *testing.T) string {
 controls { };
 key "test." { algorithm hmac-sha256; secret "%[3]s"; };
 zone "example.org" { type primary; file "zone"; allow-update { key "test."; }; };
-`, dir, port, tsigOfTest),
+`, dir, port, hoststest.TSIG),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -78,53 +77,12 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// playedDNS is a name server of this process. It knows what RFC 2136 has for replacing a set of records.
-func playedDNS(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var records []dns.RR
-	is := func(a, b dns.RR_Header) bool { return a.Name == b.Name && a.Rrtype == b.Rrtype }
-	server := &dns.Server{
-		Listener: listener, TsigSecret: map[string]string{"test.": tsigOfTest},
-		MsgAcceptFunc: func(dns.Header) dns.MsgAcceptAction { return dns.MsgAccept },
-		Handler: dns.HandlerFunc(func(w dns.ResponseWriter, request *dns.Msg) {
-			response := new(dns.Msg).SetReply(request)
-			switch {
-			case request.Opcode == dns.OpcodeQuery:
-				for _, record := range records {
-					if is(*record.Header(), dns.RR_Header{Name: request.Question[0].Name, Rrtype: request.Question[0].Qtype}) {
-						response.Answer = append(response.Answer, record)
-					}
-				}
-			case request.IsTsig() == nil || w.TsigStatus() != nil:
-				response.Rcode = dns.RcodeNotAuth
-			default:
-				for _, change := range request.Ns {
-					if change.Header().Class == dns.ClassANY {
-						records = slices.DeleteFunc(records, func(record dns.RR) bool { return is(*record.Header(), *change.Header()) })
-					} else {
-						records = append(records, change)
-					}
-				}
-				response.SetTsig("test.", dns.HmacSHA256, tsigFudge, int64(request.IsTsig().TimeSigned))
-			}
-			_ = w.WriteMsg(response)
-		}),
-	}
-	go func() { _ = server.ActivateAndServe() }()
-	t.Cleanup(func() { _ = server.Shutdown() })
-	return listener.Addr().String()
-}
-
 func TestDNSRecord(t *testing.T) {
-	for name, serve := range map[string]func(*testing.T) string{"BIND": bind, "in this process": playedDNS} {
+	for name, serve := range map[string]func(*testing.T) string{"BIND": bind, "in this process": hoststest.NameServer} {
 		t.Run(name, func(t *testing.T) {
 			server := serve(t)
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "dns"}, Data: map[string][]byte{
-				"Server": []byte(server), "Zone": []byte("example.org"), "TSIGKeyName": []byte("test"), "TSIGSecret": []byte(tsigOfTest + "\n"),
+				"Server": []byte(server), "Zone": []byte("example.org"), "TSIGKeyName": []byte("test"), "TSIGSecret": []byte(hoststest.TSIG + "\n"),
 			}}
 			a := &dnsRecords{fake.NewClientBuilder().WithObjects(secret).Build()}
 			record := func(typ extensionsv1alpha1.DNSRecordType, name string, values ...string) *extensionsv1alpha1.DNSRecord {

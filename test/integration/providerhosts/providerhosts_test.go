@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http/httptest"
 	"os/user"
 	"slices"
 	"strings"
@@ -378,6 +379,53 @@ func testContract(t *testing.T, c client.WithWatch) {
 				script := &corev1.Secret{}
 				if err := c.Get(t.Context(), client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, script); err != nil || !strings.Contains(string(script.Data["cloud_config"]), "swapoff") {
 					t.Errorf("user data %v: %v", ref, err)
+				}
+			},
+		})
+	})
+	t.Run("DNSRecord", func(t *testing.T) {
+		create(t, c, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "dns"}, Data: map[string][]byte{
+			"Server": []byte(hoststest.NameServer(t)), "Zone": []byte("example.org"), "TSIGKeyName": []byte("test"), "TSIGSecret": []byte(hoststest.TSIG),
+		}})
+		contract.Run(t, contract.Suite{
+			Client: c,
+			New: func() extensionsv1alpha1.Object {
+				m := meta()
+				return &extensionsv1alpha1.DNSRecord{ObjectMeta: m, Spec: extensionsv1alpha1.DNSRecordSpec{
+					DefaultSpec: ofType("rfc2136"), SecretRef: corev1.SecretReference{Namespace: namespace, Name: "dns"}, Name: m.Name + ".example.org", RecordType: "A", Values: []string{"10.0.0.1"},
+				}}
+			},
+			Foreign: func(o extensionsv1alpha1.Object) { o.(*extensionsv1alpha1.DNSRecord).Spec.Type = "aws-route53" },
+		})
+	})
+	t.Run("backups", func(t *testing.T) {
+		server := httptest.NewServer(&hoststest.Store{Objects: map[string][]string{}})
+		t.Cleanup(server.Close)
+		create(t, c, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: extension, Name: "store"}, Data: map[string][]byte{
+			"endpoint": []byte(server.URL), "accessKeyID": []byte("id"), "secretAccessKey": []byte("key"),
+		}})
+		store := corev1.SecretReference{Namespace: extension, Name: "store"}
+		contract.Run(t, contract.Suite{
+			Client: c,
+			New: func() extensionsv1alpha1.Object {
+				m := meta()
+				m.Namespace = ""
+				return &extensionsv1alpha1.BackupBucket{ObjectMeta: m, Spec: extensionsv1alpha1.BackupBucketSpec{DefaultSpec: ofType("S3"), Region: "r", SecretRef: store}}
+			},
+			Foreign: func(o extensionsv1alpha1.Object) { o.(*extensionsv1alpha1.BackupBucket).Spec.Type = "aws" },
+		})
+		contract.Run(t, contract.Suite{
+			Client: c,
+			New: func() extensionsv1alpha1.Object {
+				m := meta()
+				m.Namespace, m.Name = "", namespace+"--"+m.Name
+				return &extensionsv1alpha1.BackupEntry{ObjectMeta: m, Spec: extensionsv1alpha1.BackupEntrySpec{DefaultSpec: ofType("S3"), Region: "r", BucketName: "b", SecretRef: store}}
+			},
+			Foreign: func(o extensionsv1alpha1.Object) { o.(*extensionsv1alpha1.BackupEntry).Spec.Type = "aws" },
+			Fulfilled: func(t *testing.T, _ extensionsv1alpha1.Object) {
+				access := &corev1.Secret{}
+				if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "etcd-backup"}, access); err != nil || string(access.Data["endpoint"]) != server.URL {
+					t.Errorf("access: %v", err)
 				}
 			},
 		})
