@@ -17,14 +17,16 @@ const (
 	Gardenlet = "gardenlet"
 	// Operator is the chart of the gardener-operator.
 	Operator = "operator"
+	// ProviderHosts is the chart of provider-hosts.
+	ProviderHosts = "provider-hosts"
 	// ProviderLocal is the chart of provider-local.
 	ProviderLocal = "provider-local"
 )
 
 // Names returns the names of all charts.
-func Names() []string { return []string{Gardenlet, Operator, ProviderLocal} }
+func Names() []string { return []string{Gardenlet, Operator, ProviderHosts, ProviderLocal} }
 
-//go:embed all:gardenlet all:operator all:provider-local
+//go:embed all:gardenlet all:operator all:provider-hosts all:provider-local
 var files embed.FS
 
 // defaultRepository is that of the image with all processes of Gardener in the values of charts.

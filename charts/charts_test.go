@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	providerlocalconfigv1alpha1 "gardener.cloud/gardener/api/config/providerlocal/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/charts"
 	"gardener.cloud/gardener/internal/configfile"
 	"gardener.cloud/gardener/internal/provider/local"
@@ -72,6 +73,32 @@ func TestProviderLocal(t *testing.T) {
 		t.Errorf("the chart differs the second time (%v)", err)
 	}
 	golden.Objects(t, "provider-local.yaml", checked(t, render(t)))
+}
+
+func TestProviderHosts(t *testing.T) {
+	archive, err := charts.Archive(charts.ProviderHosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := helm.Render(archive, helm.Release{
+		Name: "provider-hosts", Namespace: "extension-provider-hosts-abcde", Kubernetes: version.Info{GitVersion: "v1.36.3", Major: "1", Minor: "36"},
+		Values: map[string]any{"image": "registry.example/gardener:v1", "gardener": map[string]any{"seed": map[string]any{"name": "local"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var objects []client.Object
+	for _, object := range rendered {
+		if object.GetKind() != "CustomResourceDefinition" {
+			objects = append(objects, object)
+		} else if object.GetAnnotations()[resourcesv1alpha1.KeepObject] != "true" {
+			t.Errorf("%s is deleted with the extension, and the inventory with it", object.GetName())
+		}
+	}
+	if len(objects)+2 != len(rendered) {
+		t.Errorf("%d objects, of which %d are no definitions", len(rendered), len(objects))
+	}
+	golden.Objects(t, "provider-hosts.yaml", objects)
 }
 
 // checked returns objects whose configuration of provider-local is valid.

@@ -77,6 +77,14 @@ type selfUpgradeValues struct {
 	} `json:"deployment"`
 }
 
+type providerHostsValues struct {
+	Image    string `json:"image"`
+	Replicas int32  `json:"replicas"`
+	LogLevel string `json:"logLevel"`
+	// Gardener is what gardenlet adds: it may add more.
+	Gardener apiextensionsv1.JSON `json:"gardener"`
+}
+
 type providerLocalValues struct {
 	Image    string `json:"image"`
 	Replicas int32  `json:"replicas"`
@@ -101,7 +109,7 @@ type providerLocalValues struct {
 
 func TestSchemas(t *testing.T) {
 	for chart, values := range map[string]any{
-		charts.Operator: operatorValues{}, charts.Gardenlet: gardenletValues{}, charts.ProviderLocal: providerLocalValues{},
+		charts.Operator: operatorValues{}, charts.Gardenlet: gardenletValues{}, charts.ProviderHosts: providerHostsValues{}, charts.ProviderLocal: providerLocalValues{},
 	} {
 		t.Run(chart, func(t *testing.T) {
 			s := schemas{}

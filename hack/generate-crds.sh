@@ -2,7 +2,8 @@
 # Writes the CustomResourceDefinitions of our API groups. Usage: hack/generate-crds.sh [DIRECTORY]
 #
 # DIRECTORY is the root of the tree to work on, this one by default. The manifests come from the Go types in api/ and go to
-# internal/component/crds/<group>/, from where Go embeds them, and those of the gardener-operator to its chart. Running it twice changes nothing.
+# internal/component/crds/<group>/, from where Go embeds them, and those of the gardener-operator and of provider-hosts to their charts. Running it twice
+# changes nothing.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -33,6 +34,13 @@ done
 for kind in gardens extensions; do
   sed '0,/^  annotations:$/s||&\n    helm.sh/resource-policy: keep|' \
     "internal/component/crds/operator/operator.gardener.cloud_$kind.yaml" > "charts/operator/templates/crd-$kind.yaml"
+done
+
+# Those of provider-hosts are in its chart only. gardener-resource-manager keeps them when the extension is uninstalled: they are the inventory.
+go tool -modfile="$tools" controller-gen crd paths=./api/provider/hosts/v1alpha1 output:crd:dir="$out"
+for kind in hosts hostclaims; do
+  sed '0,/^  annotations:$/s||&\n    resources.gardener.cloud/keep-object: "true"|' \
+    "$out/hosts.provider.extensions.gardener.cloud_$kind.yaml" > "charts/provider-hosts/templates/crd-$kind.yaml"
 done
 
 # CustomResourceDefinitions of other projects, from their modules. Their versions may be in a go.mod that is not in a copy of the tree.

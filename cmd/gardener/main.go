@@ -28,6 +28,7 @@ import (
 	"gardener.cloud/gardener/internal/machinecontroller"
 	"gardener.cloud/gardener/internal/nodeagent"
 	"gardener.cloud/gardener/internal/operator"
+	"gardener.cloud/gardener/internal/provider/hosts"
 	"gardener.cloud/gardener/internal/provider/local"
 	"gardener.cloud/gardener/internal/resourcemanager"
 	"gardener.cloud/gardener/internal/scheduler"
@@ -50,8 +51,10 @@ var commands = map[string]func() *cobra.Command{
 	gateway.Name:                gateway.NewCommand,
 	etcddruid.Name:              etcddruid.Component().Command,
 	extensioninit.Name:          extensioninit.NewCommand,
+	hosts.Name:                  hosts.NewCommand,
 	local.Name:                  local.Component().Command,
 	machinecontroller.Name:      machinecontroller.NewCommand,
+	machinecontroller.HostsName: machinecontroller.NewHostsCommand,
 	machinecontroller.LocalName: machinecontroller.NewLocalCommand,
 	nodeagent.Name:              nodeagent.NewCommand,
 	operator.Name:               operator.Component().Command,

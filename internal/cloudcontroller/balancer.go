@@ -21,7 +21,7 @@ import (
 const (
 	// addressRecheck is how often it is checked whether the infrastructure has assigned an address: the service controller can only be told to try again.
 	addressRecheck = 2 * time.Second
-	// ServiceLabel is on Services of the infrastructure. Its value is the name of the one in the shoot, as far as it fits.
+	// ServiceLabel is on Services of the infrastructure. Its value is the namespace and the name of the one in the shoot, as far as they fit.
 	ServiceLabel = "provider-local.gardener.cloud/service"
 )
 

@@ -24,16 +24,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
-	"gardener.cloud/gardener/internal/machinecontroller/driver/local"
+	"gardener.cloud/gardener/internal/component/localcloudcontroller"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/internal/validation/destination"
 )
 
 const (
 	// Name is the name of the command.
-	Name = "cloud-controller-manager-local"
-	// Port is where metrics and probes are served.
-	Port int32 = 10258
+	Name = localcloudcontroller.Command
 	// workers is how many Services are reconciled at a time.
 	workers = 5
 )
@@ -43,7 +41,7 @@ type Options struct {
 	// Kubeconfig is for the shoot.
 	Kubeconfig string
 	// Infrastructure is the cluster with the machines.
-	Infrastructure local.Cluster
+	Infrastructure process.OtherCluster
 	// Namespace is that of the control plane.
 	Namespace string
 	// Port is where metrics and probes are served.
@@ -54,7 +52,7 @@ type Options struct {
 
 // NewCommand returns the command.
 func NewCommand() *cobra.Command {
-	o := &Options{Port: int(Port), LogLevel: "info", LogFormat: "json", Infrastructure: local.Cluster{Blocked: destination.Host}}
+	o := &Options{Port: int(localcloudcontroller.Port), LogLevel: "info", LogFormat: "json", Infrastructure: process.OtherCluster{Blocked: destination.Host}}
 	cmd := &cobra.Command{
 		Use: Name, Short: "Give Services of a shoot with local machines addresses",
 		Example: "  " + Name + " --namespace=shoot--dev--crazy --kubeconfig=kubeconfig",
@@ -117,7 +115,7 @@ func wire(ctx context.Context, p *process.Process, o *Options) error {
 		return err
 	}
 	return p.Add(serve(shoot, &balancer{
-		client: machines, namespace: localv1alpha1.InfrastructureNamespace(o.Namespace), machines: map[string]string{local.LabelApp: local.LabelAppValue},
+		client: machines, namespace: localv1alpha1.InfrastructureNamespace(o.Namespace), machines: localv1alpha1.MachineLabels(),
 	}, p.GetLogger()))
 }
 

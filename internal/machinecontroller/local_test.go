@@ -12,7 +12,7 @@ import (
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
-	"gardener.cloud/gardener/internal/machinecontroller/driver/local"
+	"gardener.cloud/gardener/internal/process"
 	providerlocal "gardener.cloud/gardener/internal/provider/local"
 	"gardener.cloud/gardener/test/env"
 )
@@ -20,7 +20,7 @@ import (
 // The machines of provider-local are in the namespace of the Infrastructure, for which the process has a Role.
 func testLocal(t *testing.T, s *scenario) {
 	role, binding := providerlocal.DriverRole(s.namespace, localv1alpha1.InfrastructureNamespace(s.namespace))
-	s.local(t, &local.Cluster{}, role, binding)
+	s.local(t, &process.OtherCluster{}, role, binding)
 }
 
 // They may be in the cluster of a kubeconfig, which is another one than that of the Machines.
@@ -29,10 +29,10 @@ func testLocalElsewhere(t *testing.T, s *scenario) {
 	if err := s.Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
 		t.Fatal(err)
 	}
-	s.local(t, &local.Cluster{Kubeconfig: s.kubeconfig, UID: string(system.UID), Blocked: func(string) string { return "" }})
+	s.local(t, &process.OtherCluster{Kubeconfig: s.kubeconfig, UID: string(system.UID), Blocked: func(string) string { return "" }})
 }
 
-func (s *scenario) local(t *testing.T, cluster *local.Cluster, roles ...client.Object) {
+func (s *scenario) local(t *testing.T, cluster *process.OtherCluster, roles ...client.Object) {
 	t.Helper()
 	namespace := localv1alpha1.InfrastructureNamespace(s.namespace)
 	s.create(t, append([]client.Object{

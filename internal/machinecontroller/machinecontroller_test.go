@@ -173,7 +173,7 @@ func TestMachineControllerManager(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *scenario){
 		"life": testLife, "unhealthy": testUnhealthy, "lost": testLost, "rolling": testRolling, "priority": testPriority, "budget": testBudget,
 		"restart": testRestart, "apart": testApart, "failure": testFailure, "in-place": testInPlace, "manual": testManual, "orphans": testOrphans,
-		"local": testLocal, "local-elsewhere": testLocalElsewhere,
+		"local": testLocal, "local-elsewhere": testLocalElsewhere, "hosts": testHosts,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scenario{site: site, infrastructure: &infrastructure{machines: map[string]driver.Request{}}, namespace: "shoot-" + name}

@@ -16,8 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	hostsv1alpha1 "gardener.cloud/gardener/api/provider/hosts/v1alpha1"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 	"gardener.cloud/gardener/internal/machinecontroller/driver"
+	"gardener.cloud/gardener/internal/machinecontroller/driver/hosts"
 	"gardener.cloud/gardener/internal/machinecontroller/driver/local"
 	"gardener.cloud/gardener/internal/machinecontroller/machine"
 	"gardener.cloud/gardener/internal/machinecontroller/machineclass"
@@ -26,8 +28,12 @@ import (
 	"gardener.cloud/gardener/internal/validation/destination"
 )
 
-// LocalName is the name of the command of the process for local machines.
-const LocalName = Name + "-provider-local"
+const (
+	// LocalName is the name of the command of the process for local machines.
+	LocalName = Name + "-provider-local"
+	// HostsName is the name of the command of the process for machines that are hosts.
+	HostsName = Name + "-provider-hosts"
+)
 
 // provider is an infrastructure with a driver.
 type provider struct {
@@ -35,10 +41,13 @@ type provider struct {
 	name, driver string
 	// new returns the driver.
 	new func(context.Context, *process.Process, *ProviderOptions) (driver.Driver, error)
+	// kinds are those of the driver, and uncached its objects that are read from the API server.
+	kinds    []process.AddToScheme
+	uncached []client.Object
 }
 
 // localProvider has machines that are pods.
-func localProvider(c *local.Cluster) provider {
+func localProvider(c *process.OtherCluster) provider {
 	return provider{name: LocalName, driver: "local", new: func(ctx context.Context, p *process.Process, o *ProviderOptions) (driver.Driver, error) {
 		config, err := c.Config()
 		if err != nil {
@@ -53,7 +62,7 @@ func localProvider(c *local.Cluster) provider {
 			options.Scheme = p.GetScheme()
 			options.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.Pod{}: {
 				Namespaces: map[string]cache.Config{localv1alpha1.InfrastructureNamespace(o.Namespace): {}},
-				Label:      labels.SelectorFromSet(labels.Set{local.LabelApp: local.LabelAppValue}),
+				Label:      labels.SelectorFromSet(localv1alpha1.MachineLabels()),
 			}}
 			options.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Pod{}, &corev1.Secret{}}}
 		})
@@ -69,7 +78,7 @@ func localProvider(c *local.Cluster) provider {
 
 // NewLocalCommand returns the command of the process for local machines.
 func NewLocalCommand() *cobra.Command {
-	o, c := NewProviderOptions(), &local.Cluster{Blocked: destination.Host}
+	o, c := NewProviderOptions(), &process.OtherCluster{Blocked: destination.Host}
 	cmd := newCommand(LocalName, "Create and delete the machines of a cluster, which are pods", &o.Common, o.Validate, func(ctx context.Context, log logr.Logger) error {
 		return localProvider(c).component().Run(ctx, o, log)
 	})
@@ -78,13 +87,33 @@ func NewLocalCommand() *cobra.Command {
 	return cmd
 }
 
+// hostsProvider has machines that are hosts of provider-hosts.
+func hostsProvider() provider {
+	return provider{
+		name: HostsName, driver: "hosts", kinds: []process.AddToScheme{hostsv1alpha1.AddToScheme}, uncached: []client.Object{&hostsv1alpha1.HostClaim{}},
+		new: func(_ context.Context, p *process.Process, _ *ProviderOptions) (driver.Driver, error) {
+			return hosts.New(p.GetClient(), p.GetCache()), nil
+		},
+	}
+}
+
+// NewHostsCommand returns the command of the process for machines that are hosts.
+func NewHostsCommand() *cobra.Command {
+	o := NewProviderOptions()
+	cmd := newCommand(HostsName, "Create and delete the machines of a cluster, which are hosts", &o.Common, o.Validate, func(ctx context.Context, log logr.Logger) error {
+		return hostsProvider().component().Run(ctx, o, log)
+	})
+	o.AddFlags(cmd.Flags())
+	return cmd
+}
+
 // component describes the process.
 func (v provider) component() process.Component[ProviderOptions] {
 	return process.Component[ProviderOptions]{
-		Name: v.name, Settings: func(o *ProviderOptions) process.Settings { return o.settings() }, Kinds: []process.AddToScheme{machinev1alpha1.AddToScheme},
+		Name: v.name, Settings: func(o *ProviderOptions) process.Settings { return o.settings() }, Kinds: append(v.kinds, machinev1alpha1.AddToScheme),
 		Options: func(o *ProviderOptions, options *manager.Options) {
 			options.Cache.DefaultNamespaces = map[string]cache.Config{o.Namespace: {}}
-			options.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Pod{}, &corev1.Secret{}}}
+			options.Client.Cache = &client.CacheOptions{DisableFor: append(v.uncached, &corev1.Pod{}, &corev1.Secret{})}
 		},
 		Wire: v.wire,
 	}

@@ -44,6 +44,23 @@ func TestArrowsPointDown(t *testing.T) {
 	}
 }
 
+// provider-hosts is an extension as an author outside of this repository writes it.
+func TestProviderHostsUsesTheLibraryOnly(t *testing.T) {
+	found := false
+	for _, i := range moduleImports(t, filepath.Join("..", "..")) {
+		if !strings.HasPrefix(i.from, "internal/provider/hosts") {
+			continue
+		}
+		found = true
+		if strings.HasPrefix(i.to, "internal/") && !strings.HasPrefix(i.to, "internal/provider/hosts") {
+			t.Errorf("%s imports %s, which is not in the library", i.from, i.to)
+		}
+	}
+	if !found {
+		t.Error("there is no provider-hosts")
+	}
+}
+
 type edge struct {
 	from, to string
 }

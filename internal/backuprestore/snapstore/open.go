@@ -90,6 +90,7 @@ const (
 	keyRole           = "roleARN"
 	keyAccessKeyID    = "accessKeyID"
 	keySecretKey      = "secretAccessKey"
+	keyEndpoint       = "endpoint"
 	keyClient         = "clientID"
 	keyTenant         = "tenantID"
 	keyStorageAccount = "storageAccount"
@@ -127,9 +128,13 @@ func openS3(ctx context.Context, config *backuprestoreconfigv1alpha1.Store, by s
 		}))
 	}
 	client := s3.New(s3.Options{Region: region, Credentials: credentials}, func(o *s3.Options) {
-		if config.Endpoint != "" {
+		endpoint := config.Endpoint
+		if endpoint == "" {
+			endpoint, _ = credential(config, keyEndpoint) // optional
+		}
+		if endpoint != "" {
 			// Other stores with the same API rarely have a host name for each bucket.
-			o.BaseEndpoint, o.UsePathStyle = aws.String(config.Endpoint), true
+			o.BaseEndpoint, o.UsePathStyle = &endpoint, true
 		}
 	})
 	bucket, err := s3blob.OpenBucket(ctx, client, config.Container, nil)

@@ -157,6 +157,28 @@ func TestTokensOfWorkloadIdentities(t *testing.T) {
 	}
 }
 
+// The credentials for a store of another vendor with the API of S3 name its URL.
+func TestEndpointOfCredentials(t *testing.T) {
+	var path string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { path = r.URL.Path }))
+	t.Cleanup(server.Close)
+	store, err := Open(t.Context(), &backuprestoreconfigv1alpha1.Store{
+		Provider: S3, Container: "bucket", Prefix: "shoot/etcd-main",
+		CredentialsDir: keys(t, map[string]string{"region": "r", "accessKeyID": "id", "secretAccessKey": "key", "endpoint": server.URL + "\n"}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	_, err = store.Write(t.Context(), full(1, 0), func(w io.Writer) error {
+		_, err := io.WriteString(w, "content")
+		return err
+	})
+	if err != nil || !strings.HasPrefix(path, "/bucket/shoot/etcd-main/") {
+		t.Errorf("the backup is written to %q (%v)", path, err)
+	}
+}
+
 // Credentials of two kinds are an error, not a guess; and errors have no credentials.
 func TestCredentialsOfTwoKindsAreRefused(t *testing.T) {
 	for provider, tc := range map[string]struct {

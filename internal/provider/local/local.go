@@ -108,7 +108,7 @@ func WireWith(
 		addInfrastructures(p, places, c),
 		addControlPlanes(p, places, c),
 		addNetworks(p, c),
-		add(p, classes, &operatingSystemConfigs{p.GetClient()}),
+		add(p, classes, &operatingSystemConfigs{generic.OperatingSystemConfig{Client: p.GetClient(), Owner: Name}}),
 		addWorkers(p, places, c),
 	)
 }

@@ -1,43 +1,22 @@
 package local
 
 import (
-	"bytes"
 	"context"
-	"encoding/base64"
-	"errors"
 	"fmt"
-	"path"
-	"strings"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
-	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/extension"
+	"gardener.cloud/gardener/pkg/extension/generic"
 )
 
-const (
-	// userDataPrefix begins the name of the Secret with the user data of an OperatingSystemConfig.
-	userDataPrefix = "osc-result-"
-	// unitDirectory is the directory of unit files.
-	unitDirectory = "/etc/systemd/system"
-	// defaultMode is the mode of files that set none.
-	defaultMode = 0o644
-	// endOfFile is the delimiter of here-documents in the script, unless the content has such a line itself.
-	endOfFile = "END_OF_FILE"
-)
-
-// operatingSystemConfigs renders the user data of new machines as a shell script. It adds nothing to what the gardener-node-agent applies,
-// except for a shared disk.
-type operatingSystemConfigs struct{ client client.Client }
+// operatingSystemConfigs are those of the library: the user data of new machines is a shell script. They add nothing to what the gardener-node-agent
+// applies, except for a shared disk.
+type operatingSystemConfigs struct{ generic.OperatingSystemConfig }
 
 // Reconcile renders the user data, if it is for new machines. Otherwise it adds the kubelet's settings for a shared disk.
-func (a *operatingSystemConfigs) Reconcile(ctx context.Context, osc *extensionsv1alpha1.OperatingSystemConfig, _ *extension.Cluster) error {
+func (a *operatingSystemConfigs) Reconcile(ctx context.Context, osc *extensionsv1alpha1.OperatingSystemConfig, cluster *extension.Cluster) error {
 	if err := noConfig(osc.Spec.ProviderConfig); err != nil {
 		return err
 	}
@@ -49,19 +28,7 @@ func (a *operatingSystemConfigs) Reconcile(ctx context.Context, osc *extensionsv
 		osc.Status.ExtensionFiles, osc.Status.InPlaceUpdates = files, systemUpdate(osc.Spec.InPlaceUpdates)
 		return nil
 	}
-	contents, err := a.contents(ctx, osc)
-	if err != nil {
-		return err
-	}
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: osc.Namespace, Name: userDataPrefix + osc.Name}, Type: corev1.SecretTypeOpaque,
-		Data: map[string][]byte{extensionsv1alpha1.OperatingSystemConfigSecretDataKey: userData(&osc.Spec, contents)},
-	}
-	if err := kube.Apply(ctx, a.client, Name, secret); err != nil {
-		return err
-	}
-	osc.Status.CloudConfig = &extensionsv1alpha1.CloudConfig{SecretRef: corev1.SecretReference{Namespace: secret.Namespace, Name: secret.Name}}
-	return nil
+	return a.OperatingSystemConfig.Reconcile(ctx, osc, cluster)
 }
 
 // systemUpdate is how the operating system of a machine is updated in place. Machines share the kernel and their image with the seed, so only the version
@@ -75,122 +42,3 @@ func systemUpdate(desired *extensionsv1alpha1.InPlaceUpdates) *extensionsv1alpha
 		Command: "sed", Args: []string{"-i", "-E", `s/^PRETTY_NAME=.*/` + name + `/`, "/etc/os-release"},
 	}}
 }
-
-// Delete removes the user data.
-func (a *operatingSystemConfigs) Delete(ctx context.Context, osc *extensionsv1alpha1.OperatingSystemConfig, _ *extension.Cluster) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: osc.Namespace, Name: userDataPrefix + osc.Name}}
-	if err := a.client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete user data: %w", err)
-	}
-	return nil
-}
-
-// Migrate removes the user data, which is rendered again in the other seed.
-func (a *operatingSystemConfigs) Migrate(ctx context.Context, osc *extensionsv1alpha1.OperatingSystemConfig, cluster *extension.Cluster) error {
-	return a.Delete(ctx, osc, cluster)
-}
-
-// contents returns the contents of the files of a configuration, in the same order.
-func (a *operatingSystemConfigs) contents(ctx context.Context, osc *extensionsv1alpha1.OperatingSystemConfig) ([][]byte, error) {
-	var all [][]byte
-	for i, file := range osc.Spec.Files {
-		at := field.NewPath("spec", "files").Index(i)
-		if !path.IsAbs(file.Path) {
-			return nil, errorcode.With(field.Invalid(at.Child("path"), file.Path, "must be an absolute path"), corev1beta1.ErrorConfigurationProblem)
-		}
-		content, err := a.content(ctx, osc.Namespace, &file.Content, at.Child("content"))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, content)
-	}
-	return all, nil
-}
-
-func (a *operatingSystemConfigs) content(ctx context.Context, namespace string, content *extensionsv1alpha1.FileContent, at *field.Path) ([]byte, error) {
-	switch {
-	case content.SecretRef != nil:
-		secret := &corev1.Secret{}
-		if err := a.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: content.SecretRef.Name}, secret); err != nil {
-			return nil, fmt.Errorf("read Secret %q of a file: %w", content.SecretRef.Name, err)
-		}
-		data, ok := secret.Data[content.SecretRef.DataKey]
-		if !ok {
-			return nil, fmt.Errorf("%s: Secret %q has no key %q", at.Child("secretRef"), content.SecretRef.Name, content.SecretRef.DataKey)
-		}
-		return data, nil
-	case content.Inline != nil && content.Inline.Encoding == string(extensionsv1alpha1.B64FileCodecID):
-		data, err := base64.StdEncoding.DecodeString(content.Inline.Data)
-		if err != nil {
-			return nil, errorcode.With(errors.New(at.Child("inline", "data").String()+": is not valid base64"), corev1beta1.ErrorConfigurationProblem)
-		}
-		return data, nil
-	case content.Inline != nil:
-		return []byte(content.Inline.Data), nil
-	}
-	return nil, errorcode.With(field.Required(at, "new machines take files from secretRef or inline only"), corev1beta1.ErrorConfigurationProblem)
-}
-
-// userData renders the script, which writes files and units, and starts units. It may be run again.
-func userData(spec *extensionsv1alpha1.OperatingSystemConfigSpec, contents [][]byte) []byte {
-	var out bytes.Buffer
-	out.WriteString("#!/bin/bash\nset -euo pipefail\n")
-	for i, file := range spec.Files {
-		mode := uint32(defaultMode)
-		if file.Permissions != nil {
-			mode = *file.Permissions
-		}
-		plain := file.Content.TransmitUnencoded != nil && *file.Content.TransmitUnencoded
-		writeFile(&out, file.Path, mode, contents[i], plain)
-	}
-	var enable, disable, start, stop []string
-	for _, unit := range spec.Units {
-		if unit.Content != nil {
-			writeFile(&out, path.Join(unitDirectory, unit.Name), defaultMode, []byte(*unit.Content), false)
-		}
-		for _, dropIn := range unit.DropIns {
-			writeFile(&out, path.Join(unitDirectory, unit.Name+".d", dropIn.Name), defaultMode, []byte(dropIn.Content), false)
-		}
-		if unit.Enable == nil || *unit.Enable {
-			enable = append(enable, quote(unit.Name))
-		} else {
-			disable = append(disable, quote(unit.Name))
-		}
-		if unit.Command != nil && *unit.Command == extensionsv1alpha1.CommandStop {
-			stop = append(stop, quote(unit.Name))
-		} else {
-			start = append(start, quote(unit.Name))
-		}
-	}
-	out.WriteString("\nsystemctl daemon-reload\n")
-	for _, verb := range []struct {
-		name  string
-		units []string
-	}{{"enable", enable}, {"disable", disable}, {"stop", stop}, {"restart --no-block", start}} {
-		if len(verb.units) > 0 {
-			fmt.Fprintf(&out, "systemctl %s %s\n", verb.name, strings.Join(verb.units, " "))
-		}
-	}
-	return out.Bytes()
-}
-
-// writeFile renders the commands that write a file. Text with placeholders, which are replaced before it gets to the machine, is written as it
-// is; other content is encoded.
-func writeFile(out *bytes.Buffer, name string, mode uint32, content []byte, plain bool) {
-	target := quote(name)
-	fmt.Fprintf(out, "\nmkdir -p %s\n", quote(path.Dir(name)))
-	end := endOfFile
-	for bytes.Contains(content, []byte(end)) {
-		end += "_"
-	}
-	if plain {
-		// A here-document always ends with a line break; the file may not.
-		fmt.Fprintf(out, "{ cat <<'%s'\n%s\n%s\n} | head -c -1 > %s\n", end, content, end, target)
-	} else {
-		fmt.Fprintf(out, "base64 -d > %s <<'%s'\n%s\n%s\n", target, end, base64.StdEncoding.EncodeToString(content), end)
-	}
-	fmt.Fprintf(out, "chmod %04o %s\n", mode, target)
-}
-
-// quote returns a text as one word for the shell.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

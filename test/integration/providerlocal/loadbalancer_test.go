@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/internal/cloudcontroller"
-	"gardener.cloud/gardener/internal/machinecontroller/driver/local"
+	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -51,7 +51,7 @@ func TestLoadBalancers(t *testing.T) {
 	create(t, machines, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "infra-shoot--dev--lb"}})
 	options := &cloudcontroller.Options{
 		Namespace: "shoot--dev--lb", Kubeconfig: kubeconfigFile(t, e.Config), Port: freePort(t),
-		Infrastructure: local.Cluster{Kubeconfig: kubeconfigFile(t, elsewhere), Blocked: func(string) string { return "" }},
+		Infrastructure: process.OtherCluster{Kubeconfig: kubeconfigFile(t, elsewhere), Blocked: func(string) string { return "" }},
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)

@@ -9,6 +9,9 @@ const infrastructurePrefix = "infra-"
 // cluster.
 func InfrastructureNamespace(controlPlane string) string { return infrastructurePrefix + controlPlane }
 
+// MachineLabels returns labels that all machines in it have, which are pods, and nothing else.
+func MachineLabels() map[string]string { return map[string]string{"app": "machine"} }
+
 // ControlPlaneOf returns the namespace of the control plane whose machines are in a namespace, and whether that has machines.
 func ControlPlaneOf(namespace string) (string, bool) {
 	return strings.CutPrefix(namespace, infrastructurePrefix)

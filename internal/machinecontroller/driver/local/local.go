@@ -9,11 +9,13 @@ package local
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -25,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 	"gardener.cloud/gardener/internal/machinecontroller/driver"
 )
 
@@ -85,7 +88,7 @@ func (d *Driver) CreateMachine(ctx context.Context, request driver.Request) (dri
 	secret, pod := objects(request, spec, at.namespace)
 	// The Secret first: without it, the kubelet would retry the mount after a while.
 	if err := at.Create(ctx, secret); err != nil && !apierrors.IsAlreadyExists(err) {
-		return driver.Status{}, wrap(err, "create Secret %s", secret.Name)
+		return driver.Status{}, driver.APIErrorf(err, "create Secret %s", secret.Name)
 	} else if err != nil {
 		if err := refresh(ctx, at, secret); err != nil {
 			return driver.Status{}, err
@@ -96,7 +99,7 @@ func (d *Driver) CreateMachine(ctx context.Context, request driver.Request) (dri
 		// The pod of an earlier pass, which may have ended. Its deletion requeues the Machine.
 		existing := &corev1.Pod{}
 		if err := at.Get(ctx, client.ObjectKeyFromObject(pod), existing); err != nil {
-			return driver.Status{}, wrap(err, "read Pod %s", pod.Name)
+			return driver.Status{}, driver.APIErrorf(err, "read Pod %s", pod.Name)
 		}
 		if !lost(existing) {
 			return status(existing), nil
@@ -107,7 +110,7 @@ func (d *Driver) CreateMachine(ctx context.Context, request driver.Request) (dri
 		return driver.Status{}, driver.Errorf(driver.Aborted, "Pod %s of an earlier attempt is being deleted", pod.Name)
 	}
 	if err != nil {
-		return driver.Status{}, wrap(err, "create Pod %s", pod.Name)
+		return driver.Status{}, driver.APIErrorf(err, "create Pod %s", pod.Name)
 	}
 	return status(pod), nil
 }
@@ -116,12 +119,12 @@ func (d *Driver) CreateMachine(ctx context.Context, request driver.Request) (dri
 func refresh(ctx context.Context, c client.Client, desired *corev1.Secret) error {
 	existing := &corev1.Secret{}
 	if err := c.Get(ctx, client.ObjectKeyFromObject(desired), existing); err != nil {
-		return wrap(err, "read Secret %s", desired.Name)
+		return driver.APIErrorf(err, "read Secret %s", desired.Name)
 	}
 	patch := client.MergeFrom(existing.DeepCopy())
 	existing.Data = desired.Data
 	if err := c.Patch(ctx, existing, patch); err != nil {
-		return wrap(err, "update Secret %s", desired.Name)
+		return driver.APIErrorf(err, "update Secret %s", desired.Name)
 	}
 	return nil
 }
@@ -138,7 +141,7 @@ func (d *Driver) GetMachineStatus(ctx context.Context, request driver.Request) (
 	key := client.ObjectKey{Namespace: at.namespace, Name: request.Machine.Name}
 	gone := driver.Status{NodeName: key.Name}
 	if err := at.Get(ctx, key, pod); err != nil {
-		return gone, wrap(err, "read Pod %s", key.Name)
+		return gone, driver.APIErrorf(err, "read Pod %s", key.Name)
 	}
 	if lost(pod) {
 		return gone, driver.Errorf(driver.NotFound, "Pod %s has ended%s", pod.Name, why(pod))
@@ -156,14 +159,14 @@ func (d *Driver) DeleteMachine(ctx context.Context, request driver.Request) erro
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: meta.Namespace, Name: secretName(meta.Name)}}
 	if err := at.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
-		return wrap(err, "delete Secret %s", secret.Name)
+		return driver.APIErrorf(err, "delete Secret %s", secret.Name)
 	}
 	err := at.Get(ctx, client.ObjectKeyFromObject(pod), pod)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return wrap(err, "read Pod %s", pod.Name)
+		return driver.APIErrorf(err, "read Pod %s", pod.Name)
 	default:
 		return driver.Errorf(driver.DeadlineExceeded, "Pod %s is still ending", pod.Name)
 	}
@@ -178,7 +181,7 @@ func deletePod(ctx context.Context, c client.Client, pod *corev1.Pod) error {
 		options.Preconditions = &metav1.Preconditions{UID: &pod.UID}
 	}
 	if err := c.Delete(ctx, pod, options); client.IgnoreNotFound(err) != nil {
-		return wrap(err, "delete Pod %s", pod.Name)
+		return driver.APIErrorf(err, "delete Pod %s", pod.Name)
 	}
 	return nil
 }
@@ -187,9 +190,9 @@ func deletePod(ctx context.Context, c client.Client, pod *corev1.Pod) error {
 func (d *Driver) ListMachines(ctx context.Context, request driver.ClassRequest) (map[string]string, error) {
 	pods := &corev1.PodList{}
 	at := d.in(namespaceOf(request.Class))
-	err := at.List(ctx, pods, client.InNamespace(at.namespace), client.MatchingLabels{LabelApp: LabelAppValue, LabelClass: labelValue(request.Class.Name)})
+	err := at.List(ctx, pods, client.InNamespace(at.namespace), client.MatchingLabels(labelsOf(map[string]string{LabelClass: driver.LabelValue(request.Class.Name)})))
 	if err != nil {
-		return nil, wrap(err, "list Pods")
+		return nil, driver.APIErrorf(err, "list Pods")
 	}
 	machines := map[string]string{}
 	for i := range pods.Items {
@@ -231,7 +234,15 @@ func (d *Driver) machines(h handler.EventHandler) handler.EventHandler {
 	}
 }
 
-func isMachine(pod *corev1.Pod) bool { return pod.Labels[LabelApp] == LabelAppValue }
+func isMachine(pod *corev1.Pod) bool {
+	return labels.SelectorFromSet(localv1alpha1.MachineLabels()).Matches(labels.Set(pod.Labels))
+}
+
+// labelsOf adds the labels of all machines.
+func labelsOf(of map[string]string) map[string]string {
+	maps.Copy(of, localv1alpha1.MachineLabels())
+	return of
+}
 
 // lost reports whether a machine has ended, or will soon, as its pod is being deleted.
 func lost(pod *corev1.Pod) bool {
@@ -262,23 +273,4 @@ func status(pod *corev1.Pod) driver.Status {
 // providerID has the namespace and the name of the pod.
 func providerID(pod *corev1.Pod) string {
 	return providerIDPrefix + types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}.String()
-}
-
-// wrap returns an error of the API server with a code.
-func wrap(err error, format string, args ...any) error {
-	code := driver.Internal
-	switch {
-	case apierrors.IsNotFound(err):
-		code = driver.NotFound
-	case apierrors.IsForbidden(err):
-		// These permissions are not those of the shoot owner. An API server that has just started may not have read them yet.
-		code = driver.FailedPrecondition
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		code = driver.InvalidArgument
-	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		code = driver.Aborted
-	case apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err):
-		code = driver.Unavailable
-	}
-	return driver.Errorf(code, format+": %w", append(args, err)...)
 }

@@ -177,7 +177,7 @@ func TestCodes(t *testing.T) {
 		"it has changed":            {apierrors.NewConflict(pods, "m", nil), driver.Aborted},
 		"it is not available":       {apierrors.NewServiceUnavailable("x"), driver.Unavailable},
 	} {
-		if got := driver.CodeOf(wrap(tc.err, "create the pod")); got != tc.want {
+		if got := driver.CodeOf(driver.APIErrorf(tc.err, "create the pod")); got != tc.want {
 			t.Errorf("%s: the code is %q, want %q", name, got, tc.want)
 		}
 	}

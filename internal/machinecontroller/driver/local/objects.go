@@ -2,8 +2,6 @@ package local
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -24,8 +22,6 @@ import (
 
 // Labels of the pods.
 const (
-	// LabelApp has LabelAppValue on all machines.
-	LabelApp, LabelAppValue = "app", "machine"
 	// LabelMachine is the name of the Machine.
 	LabelMachine = "machine"
 	// LabelClass is the name of the MachineClass.
@@ -125,22 +121,13 @@ func hostsFile(registry localv1alpha1.MachineRegistry) []byte {
 
 func secretName(machine string) string { return "machine-" + machine }
 
-// labelValue returns a name, or a hash of it if it is too long for a label.
-func labelValue(name string) string {
-	if len(name) <= validation.LabelValueMaxLength {
-		return name
-	}
-	sum := sha256.Sum256([]byte(name))
-	return hex.EncodeToString(sum[:16])
-}
-
 // objects renders the Secret and the Pod of a machine. They have no owner, as the Machine is in another namespace.
 func objects(request driver.Request, spec *localv1alpha1.MachineProviderSpec, namespace string) (*corev1.Secret, *corev1.Pod) {
 	machine := request.Machine
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{
 			Namespace: namespace, Name: name,
-			Labels: map[string]string{LabelApp: LabelAppValue, LabelMachine: labelValue(machine.Name), LabelClass: labelValue(request.Class.Name)},
+			Labels: labelsOf(map[string]string{LabelMachine: driver.LabelValue(machine.Name), LabelClass: driver.LabelValue(request.Class.Name)}),
 		}
 	}
 	secret := &corev1.Secret{ObjectMeta: meta(secretName(machine.Name)), Data: map[string][]byte{userDataKey: request.UserData}}

@@ -1,4 +1,4 @@
-package local
+package generic
 
 import (
 	"os"
@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -23,11 +24,25 @@ func inline(path string, data string, mode uint32, plain bool) extensionsv1alpha
 	}}
 }
 
+// data returns the data of a Secret, or nil if there is none.
+func data(t *testing.T, c client.Client, namespace, name string) map[string]string {
+	t.Helper()
+	secret := &corev1.Secret{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, secret); err != nil {
+		return nil
+	}
+	out := map[string]string{}
+	for key, value := range secret.Data {
+		out[key] = string(value)
+	}
+	return out
+}
+
 // The script is run with another root, and a systemctl that only prints its arguments.
 func TestUserData(t *testing.T) {
 	root := t.TempDir()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Data: map[string][]byte{"k": []byte("from a secret\n")}}
-	a := &operatingSystemConfigs{fake.NewClientBuilder().WithObjects(secret).Build()}
+	a := &OperatingSystemConfig{Owner: "test", Client: fake.NewClientBuilder().WithObjects(secret).Build()}
 	osc := &extensionsv1alpha1.OperatingSystemConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pool"}}
 	osc.Spec.Purpose = extensionsv1alpha1.OperatingSystemConfigPurposeProvision
 	files := map[string]string{
@@ -49,7 +64,7 @@ func TestUserData(t *testing.T) {
 	if ref := osc.Status.CloudConfig.SecretRef; ref.Namespace != "ns" || ref.Name != "osc-result-pool" {
 		t.Errorf("the user data is in %v", ref)
 	}
-	script := data(t, a.client, "ns", "osc-result-pool")["cloud_config"]
+	script := data(t, a.Client, "ns", "osc-result-pool")["cloud_config"]
 	golden.Text(t, "userdata.sh", script)
 	if !strings.Contains(script, "<<TOKEN>>") {
 		t.Error("the placeholders are not readable")
@@ -84,13 +99,13 @@ func TestUserData(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(root, "a/token")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the token is %v, %v", info, err)
 	}
-	if err := a.Delete(t.Context(), osc, nil); err != nil || data(t, a.client, "ns", "osc-result-pool") != nil {
+	if err := a.Delete(t.Context(), osc, nil); err != nil || data(t, a.Client, "ns", "osc-result-pool") != nil {
 		t.Errorf("the user data is left (%v)", err)
 	}
 }
 
 func TestUserDataRefuses(t *testing.T) {
-	a := &operatingSystemConfigs{fake.NewClientBuilder().Build()}
+	a := &OperatingSystemConfig{Owner: "test", Client: fake.NewClientBuilder().Build()}
 	for name, file := range map[string]extensionsv1alpha1.File{
 		"from an image":     {Path: "/a", Content: extensionsv1alpha1.FileContent{ImageRef: &extensionsv1alpha1.FileContentImageRef{Image: "i"}}},
 		"without a content": {Path: "/a"},

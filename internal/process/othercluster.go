@@ -1,4 +1,4 @@
-package local
+package process
 
 import (
 	"context"
@@ -16,11 +16,11 @@ import (
 	"gardener.cloud/gardener/internal/validation/destination"
 )
 
-// checkTimeout is the end of the request that identifies the cluster with the machines.
-const checkTimeout = 30 * time.Second
+// identifyTimeout is the end of the request that identifies the cluster with the machines.
+const identifyTimeout = 30 * time.Second
 
-// Cluster is where local machines are.
-type Cluster struct {
+// OtherCluster is the cluster of a user, which may not be that of the process: the one with local machines.
+type OtherCluster struct {
 	// Kubeconfig is the file with the kubeconfig of the cluster. It is a user's. Empty means the cluster of the process.
 	Kubeconfig string
 	// UID is that of the namespace kube-system there. Empty means any.
@@ -30,13 +30,13 @@ type Cluster struct {
 }
 
 // AddFlags adds the flags of a process that works with the cluster.
-func (c *Cluster) AddFlags(fs *pflag.FlagSet) {
+func (c *OtherCluster) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Kubeconfig, "infrastructure-kubeconfig", c.Kubeconfig, "kubeconfig of the cluster whose pods are the machines; empty for the one of this process")
 	fs.StringVar(&c.UID, "infrastructure-cluster", c.UID, "UID of the namespace kube-system of the cluster whose pods are the machines; empty for any")
 }
 
 // Config returns the configuration of its clients, or nil if it is the cluster of the process.
-func (c *Cluster) Config() (*rest.Config, error) {
+func (c *OtherCluster) Config() (*rest.Config, error) {
 	if c.Kubeconfig == "" {
 		return nil, nil
 	}
@@ -53,11 +53,11 @@ func (c *Cluster) Config() (*rest.Config, error) {
 }
 
 // Check fails if a cluster is another one than that with the machines, whose kubeconfig may have changed since: those that exist would be lost.
-func (c *Cluster) Check(ctx context.Context, api client.Reader) error {
+func (c *OtherCluster) Check(ctx context.Context, api client.Reader) error {
 	if c.UID == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	ctx, cancel := context.WithTimeout(ctx, identifyTimeout)
 	defer cancel()
 	namespace := &corev1.Namespace{}
 	if err := api.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, namespace); err != nil {

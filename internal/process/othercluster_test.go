@@ -1,4 +1,4 @@
-package local
+package process
 
 import (
 	"testing"
@@ -9,10 +9,10 @@ import (
 )
 
 // A kubeconfig that is for another cluster now is not used: all machines would be lost, and created again there.
-func TestClusterCheck(t *testing.T) {
+func TestOtherClusterCheck(t *testing.T) {
 	api := fake.NewClientBuilder().WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "a"}}).Build()
 	for cluster, fine := range map[string]bool{"": true, "a": true, "b": false} {
-		if err := (&Cluster{UID: cluster}).Check(t.Context(), api); (err == nil) != fine {
+		if err := (&OtherCluster{UID: cluster}).Check(t.Context(), api); (err == nil) != fine {
 			t.Errorf("%q: %v", cluster, err)
 		}
 	}

@@ -1,0 +1,136 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hostsv1alpha1 "gardener.cloud/gardener/api/provider/hosts/v1alpha1"
+)
+
+func clientWith(t *testing.T, objects ...client.Object) client.Client {
+	t.Helper()
+	scheme, err := NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&hostsv1alpha1.Host{}, &hostsv1alpha1.HostClaim{}).Build()
+}
+
+// Two processes that both think that they lead give hosts to claims at once: a host has one claim, and a claim one host.
+func TestClaimsExactlyOnce(t *testing.T) {
+	const machines, servers = 6, 4
+	var objects []client.Object
+	for i := range servers {
+		objects = append(objects, host(fmt.Sprintf("h%d", i)))
+	}
+	for i := range machines {
+		objects = append(objects, claim(func(c *hostsv1alpha1.HostClaim) {
+			c.Name, c.UID, c.Finalizers = fmt.Sprintf("m%d", i), types.UID(fmt.Sprint(i)), []string{hostsv1alpha1.HostFinalizer}
+		}))
+	}
+	c := clientWith(t, objects...)
+	all := &hostsv1alpha1.HostList{}
+	reconcileAll := func() {
+		var group sync.WaitGroup
+		for range 2 {
+			r := &claims{client: c, reader: c, clock: clock.RealClock{}}
+			for i := range machines {
+				group.Go(func() {
+					for range 4 { // reserve, bind, report, and one in vain
+						if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: fmt.Sprintf("m%d", i)}}); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+		}
+		group.Wait()
+		if err := c.List(t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range machines { // each round, at least one of those that compete wins
+		reconcileAll()
+	}
+	hostOf := map[types.UID]string{}
+	for _, h := range all.Items {
+		if h.Status.Claim == nil || h.Status.Phase != hostsv1alpha1.HostClaimed {
+			t.Errorf("host %s is %s", h.Name, h.Status.Phase)
+			continue
+		}
+		if other := hostOf[h.Status.Claim.UID]; other != "" {
+			t.Errorf("claim %s has the hosts %s and %s", h.Status.Claim.Name, other, h.Name)
+		}
+		hostOf[h.Status.Claim.UID] = h.Name
+	}
+	list := &hostsv1alpha1.HostClaimList{}
+	if err := c.List(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	for _, claim := range list.Items {
+		if has := hostOf[claim.UID]; claim.Status.Bound != (has != "") || claim.Status.Bound && claim.Status.HostName != has || !claim.Status.Bound && claim.Status.Message == "" {
+			t.Errorf("claim %s has the host %q, and reports %+v", claim.Name, has, claim.Status)
+		}
+	}
+}
+
+func TestUnreachableHosts(t *testing.T) {
+	begin := time.Unix(1_000_000, 0)
+	unreachable := errors.New("connection refused")
+	for name, tc := range map[string]struct {
+		host    *hostsv1alpha1.Host
+		after   time.Duration
+		err     error
+		phase   hostsv1alpha1.HostPhase
+		reason  string
+		retries bool
+	}{
+		"a new one is tried again":                     {host: host("a", in("")), err: unreachable, phase: "", reason: "NotConnected", retries: true},
+		"one with another key is tried again":          {host: host("a", in("")), err: errUntrusted, phase: "", reason: "HostKeyMismatch", retries: true},
+		"one that may be rebooting is tried again":     {host: host("a", machineOf("1", true), in(hostsv1alpha1.HostCleaning)), after: time.Minute, err: unreachable, phase: hostsv1alpha1.HostCleaning, reason: "NotConnected", retries: true},
+		"one that does not come back fails":            {host: host("a", machineOf("1", true), in(hostsv1alpha1.HostCleaning)), after: time.Hour, err: unreachable, phase: hostsv1alpha1.HostFailed, reason: "NotConnected"},
+		"one whose script fails, fails at once":        {host: host("a", machineOf("1", true), in(hostsv1alpha1.HostCleaning)), err: &exitError{"exit status 1"}, phase: hostsv1alpha1.HostFailed, reason: "Connected"},
+		"a new one that does not let it run any fails": {host: host("a", in("")), err: &exitError{"sudo: a password is required"}, phase: hostsv1alpha1.HostFailed, reason: "Connected"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.host.Status.PhaseSince = &metav1.Time{Time: begin}
+			tc.host.Spec.KeySecretRef = corev1.SecretReference{Namespace: "garden", Name: "key"}
+			key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "key"}, Data: map[string][]byte{corev1.SSHAuthPrivateKey: []byte("private")}}
+			c := clientWith(t, tc.host, key)
+			r := &servers{
+				client: c, reader: c, clock: testingclock.NewFakePassiveClock(begin.Add(tc.after)),
+				run: func(context.Context, *hostsv1alpha1.Host, []byte, string, []byte, ...string) (string, error) {
+					return "", tc.err
+				},
+			}
+			_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "a"}})
+			if (err != nil) != tc.retries {
+				t.Errorf("the error is %v", err)
+			}
+			got := &hostsv1alpha1.Host{}
+			if err := c.Get(t.Context(), client.ObjectKey{Name: "a"}, got); err != nil {
+				t.Fatal(err)
+			}
+			if got.Status.Phase != tc.phase || len(got.Status.Conditions) != 1 || got.Status.Conditions[0].Reason != tc.reason {
+				t.Errorf("the status is %+v", got.Status)
+			}
+			if failed := got.Status.Phase == hostsv1alpha1.HostFailed; failed != (got.Status.Message != "") || failed && got.Status.Claim != nil || strings.Contains(fmt.Sprint(got.Status), "private") {
+				t.Errorf("the status is %+v", got.Status)
+			}
+		})
+	}
+}

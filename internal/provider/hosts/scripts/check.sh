@@ -1,0 +1,36 @@
+# Prints what the host is, and each reason why it cannot be a machine: what it lacks, or what is left of a machine. It changes nothing.
+set -u
+root=${ROOT:-}
+problem() { echo "problem=$*"; }
+
+echo "hostname=$(hostname)"
+echo "cpu=$(nproc)"
+sed -n 's/^MemTotal: *\([0-9]*\) kB$/memory=\1Ki/p' "$root/proc/meminfo"
+
+[ "$(id -u)" = 0 ] || problem "the user is not root: let it use sudo without a password"
+[ -d "$root/run/systemd/system" ] || problem "it does not run systemd"
+[ -e "$root/sys/fs/cgroup/cgroup.controllers" ] || problem "it has no cgroup v2"
+case "$(containerd --version 2>/dev/null)" in
+*" v2."* | *" 2."*) ;;
+*) problem "containerd 2 is not installed" ;;
+esac
+[ -e "$root/opt/cni/bin/loopback" ] || problem "the CNI plugins are not in /opt/cni/bin"
+
+for unit in gardener-user-data gardener-node-init gardener-node-agent kubelet; do
+  if systemctl is-active --quiet "$unit.service"; then problem "$unit.service is active"; fi
+done
+for path in /var/lib/gardener-host /var/lib/gardener-node-agent /var/lib/kubelet /etc/kubernetes /var/lib/cni /var/log/pods; do
+  [ ! -e "$root$path" ] || problem "$path exists"
+done
+for path in "$root"/etc/cni/net.d/* "$root"/var/lib/containerd/io.containerd.metadata.* "$root"/sys/fs/cgroup/kubepods*; do
+  [ ! -e "$path" ] || problem "${path#"$root"} exists"
+done
+awk '$2 ~ "^(/var/lib/kubelet|/var/lib/containerd|/run/containerd|/run/netns/cni-)" { print "problem=" $2 " is mounted" }' "$root/proc/mounts"
+for path in "$root"/sys/class/net/*; do
+  case "${path##*/}" in
+  cni* | flannel* | cali* | vxlan.calico | cilium* | kube-* | nodelocaldns | veth*) problem "the network interface ${path##*/} exists" ;;
+  esac
+done
+for path in "$root"/proc/[0-9]*; do
+  [ "$(cat "$path/comm" 2>/dev/null)" != containerd-shim ] || problem "a container is running: process ${path##*/}"
+done

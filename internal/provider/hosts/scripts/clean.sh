@@ -1,0 +1,61 @@
+# Removes what is left of a machine. It may be run again. Usage: UID of the claim whose machine it was, or nothing for any
+set -u
+root=${ROOT:-}
+dir=$root/var/lib/gardener-host
+if [ -n "$1" ] && [ -e "$dir/claim" ] && [ "$(cat "$dir/claim")" != "$1" ]; then
+  echo "the host is the machine of another claim" >&2
+  exit 1
+fi
+
+# Units that restart others first. Some may not exist.
+units="gardener-user-data gardener-node-init gardener-node-agent kubelet updatecacerts gardener-user sshd-ensurer"
+for unit in $units; do
+  systemctl disable --now "$unit.service" 2>/dev/null
+done
+systemctl stop containerd.service
+# Containers outlive containerd.
+for group in "$root"/sys/fs/cgroup/kubepods.slice "$root"/sys/fs/cgroup/kubepods; do
+  [ ! -e "$group/cgroup.kill" ] || echo 1 >"$group/cgroup.kill"
+done
+for path in "$root"/proc/[0-9]*; do
+  [ "$(cat "$path/comm" 2>/dev/null)" != containerd-shim ] || kill -9 "${path##*/}"
+done
+
+# The last mount first. Nothing is removed below one that is left: it may be a directory of the host.
+mounts() { awk '$2 ~ "^(/var/lib/kubelet|/var/lib/containerd|/run/containerd|/run/netns/cni-)" { print $2 }' "$root/proc/mounts"; }
+mounts | sort -r | while read -r path; do
+  umount -l "$(printf %b "$path")"
+done
+if [ -n "$(mounts)" ]; then
+  echo "cannot unmount $(mounts | tr '\n' ' ')" >&2
+  exit 1
+fi
+
+for path in "$root"/sys/class/net/*; do
+  case "${path##*/}" in
+  cni* | flannel* | cali* | vxlan.calico | cilium* | kube-* | nodelocaldns | veth*) ip link delete "${path##*/}" ;;
+  esac
+done
+for tables in iptables ip6tables; do
+  if command -v $tables-save >/dev/null; then
+    $tables-save | grep -vE 'KUBE-|FLANNEL|CNI-|cali-|CILIUM' | $tables-restore
+  fi
+done
+
+[ ! -e "$root/var/lib/gardener-node-agent/containerd-base.toml" ] ||
+  cp "$root/var/lib/gardener-node-agent/containerd-base.toml" "$root/etc/containerd/config.toml"
+if id gardener >/dev/null 2>&1; then userdel --remove gardener; fi
+for unit in $units; do
+  rm -rf "$root/etc/systemd/system/$unit.service" "$root/etc/systemd/system/$unit.service.d"
+done
+rm -rf "$root"/var/lib/kubelet "$root"/etc/kubernetes "$root"/etc/cni/net.d/* "$root"/var/lib/cni "$root"/run/netns/cni-* "$root"/run/flannel \
+  "$root"/var/lib/containerd/* "$root"/run/containerd/* "$root"/etc/containerd/certs.d "$root"/etc/containerd/conf.d \
+  "$root"/var/log/pods "$root"/var/log/containers "$root"/opt/bin/kubelet "$root"/opt/bin/kubectl "$root"/opt/bin/gardener-node-agent \
+  "$root"/etc/sysctl.d/99-k8s-general.conf "$root"/etc/systemd/journald.conf.d/50-gardener.conf "$root"/etc/sudoers.d/99-gardener \
+  "$root"/var/lib/ssl "$root"/var/lib/ca-certificates-local "$root"/var/lib/gardener-node-agent
+update-ca-certificates >/dev/null
+rmdir "$root"/sys/fs/cgroup/kubepods* 2>/dev/null
+systemctl daemon-reload
+swapon -a
+# Last: until then, it is known whose machine this was.
+rm -rf "$dir"

@@ -1,0 +1,250 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	hostsv1alpha1 "gardener.cloud/gardener/api/provider/hosts/v1alpha1"
+	"gardener.cloud/gardener/pkg/kube"
+)
+
+const (
+	// conflictRetry is the delay after a conflict: the watch may have brought the object already.
+	conflictRetry = time.Second
+	// hostTimeout limits what is done on a host at a time: cleaning stops containers.
+	hostTimeout = 5 * time.Minute
+	// longestBackoff is the longest delay before a host that cannot be reached is tried again. It may be rebooting.
+	longestBackoff = 2 * time.Minute
+	// concurrentHosts is how many hosts are worked on at a time.
+	concurrentHosts = 10
+	// longestMessage is how many characters of an error are kept.
+	longestMessage = 1000
+	// userDataKey is the key of user data in a Secret.
+	userDataKey = "userData"
+)
+
+// servers does by SSH what a Host needs: one action at a time per host, as the work queue sees to it.
+type servers struct {
+	client client.Client
+	// reader reads from the API server: acting on an old status, such as Cleaning, would destroy a machine.
+	reader client.Reader
+	run    runner
+	clock  clock.PassiveClock
+}
+
+// add adds the controller. A host is reconciled when it changes, and when the claim of its machine does.
+func (r *servers) add(mgr manager.Manager) error {
+	ofClaim := func(_ context.Context, object client.Object) []reconcile.Request {
+		if claim, ok := object.(*hostsv1alpha1.HostClaim); ok && claim.Status.HostName != "" {
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: claim.Status.HostName}}}
+		}
+		return nil
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named("hosts").For(&hostsv1alpha1.Host{}).
+		Watches(&hostsv1alpha1.HostClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: concurrentHosts, RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, longestBackoff),
+		}).Complete(r)
+}
+
+// Reconcile takes one step. What it has written brings the host back for the next one; a host that cannot be reached is tried again with backoff.
+func (r *servers) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	host := &hostsv1alpha1.Host{}
+	if err := r.reader.Get(ctx, req.NamespacedName, host); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	claim, err := r.claimOf(ctx, host)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	before := host.DeepCopy()
+	failed := r.act(ctx, decideHost(host, claim), host, claim)
+	if !apiequality.Semantic.DeepEqual(before.Status, host.Status) {
+		// Written also when the time for the action is over. It fails if the host has changed meanwhile.
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if err := r.client.Status().Update(closing, host); err != nil {
+			failed = errors.Join(failed, err)
+		}
+	}
+	if apierrors.IsConflict(failed) {
+		return reconcile.Result{RequeueAfter: conflictRetry}, nil
+	}
+	return reconcile.Result{}, failed
+}
+
+// claimOf reads the claim whose machine a host is, or nil if there is none.
+func (r *servers) claimOf(ctx context.Context, host *hostsv1alpha1.Host) (*hostsv1alpha1.HostClaim, error) {
+	if host.Status.Claim == nil {
+		return nil, nil
+	}
+	claim := &hostsv1alpha1.HostClaim{}
+	err := r.reader.Get(ctx, client.ObjectKey{Namespace: host.Status.Claim.Namespace, Name: host.Status.Claim.Name}, claim)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return claim, err
+}
+
+func (r *servers) act(ctx context.Context, action hostAction, host *hostsv1alpha1.Host, claim *hostsv1alpha1.HostClaim) error {
+	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
+	defer cancel()
+	logf.FromContext(ctx).V(1).Info("Decided", "action", action)
+	switch action {
+	case hostKeep:
+		controllerutil.AddFinalizer(host, hostsv1alpha1.HostFinalizer)
+		return r.client.Update(ctx, host)
+	case hostForget:
+		controllerutil.RemoveFinalizer(host, hostsv1alpha1.HostFinalizer)
+		return r.client.Update(ctx, host)
+	case hostRelease:
+		return r.release(ctx, host)
+	case hostCheck:
+		return r.check(ctx, host)
+	case hostProvision:
+		return r.provision(ctx, host, claim)
+	case hostClean:
+		return r.clean(ctx, host)
+	case hostNothing:
+	}
+	return nil
+}
+
+// release begins to clean a host.
+func (r *servers) release(ctx context.Context, host *hostsv1alpha1.Host) error {
+	logf.FromContext(ctx).Info("Releasing host", "claim", host.Status.Claim)
+	if host.Annotations[constants.GardenerOperation] == hostsv1alpha1.OperationClean {
+		status := host.Status.DeepCopy()
+		delete(host.Annotations, constants.GardenerOperation)
+		if err := r.client.Update(ctx, host); err != nil {
+			return err
+		}
+		host.Status = *status
+	}
+	setPhase(&host.Status, hostsv1alpha1.HostCleaning, "", r.clock.Now())
+	return nil
+}
+
+// check finds out whether a host can be a machine, and makes it available or failed.
+func (r *servers) check(ctx context.Context, host *hostsv1alpha1.Host) error {
+	out, err := r.connect(ctx, host, checkScript, nil)
+	var problems []string
+	switch exit := (*exitError)(nil); {
+	case errors.As(err, &exit):
+		problems = []string{exit.Error()}
+	case err != nil:
+		return err
+	default:
+		problems = parse(host, out)
+	}
+	if len(problems) > 0 {
+		setPhase(&host.Status, hostsv1alpha1.HostFailed, kube.Shorten(strings.Join(problems, "; "), longestMessage), r.clock.Now())
+		return nil
+	}
+	setPhase(&host.Status, hostsv1alpha1.HostAvailable, "", r.clock.Now())
+	return nil
+}
+
+// parse reads the output of the check: it sets the capacity, and returns what is wrong with the host.
+func parse(host *hostsv1alpha1.Host, out string) []string {
+	var problems []string
+	capacity := corev1.ResourceList{}
+	for line := range strings.Lines(out) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		switch key {
+		case "hostname":
+			if value != host.Name {
+				problems = append(problems, fmt.Sprintf("the hostname is %q: set it to the name of the Host, by hostnamectl set-hostname %s", value, host.Name))
+			}
+		case "problem":
+			problems = append(problems, value)
+		case "cpu", "memory":
+			if quantity, err := resource.ParseQuantity(value); err == nil {
+				capacity[corev1.ResourceName(key)] = quantity
+			}
+		}
+	}
+	if len(capacity) == 0 {
+		problems = append(problems, "it has not reported its CPUs and its memory")
+	}
+	host.Status.Capacity = capacity
+	return problems
+}
+
+// provision gives a host its user data.
+func (r *servers) provision(ctx context.Context, host *hostsv1alpha1.Host, claim *hostsv1alpha1.HostClaim) error {
+	secret := &corev1.Secret{}
+	if err := r.reader.Get(ctx, client.ObjectKey{Namespace: claim.Namespace, Name: claim.Spec.UserDataSecretName}, secret); err != nil {
+		return fmt.Errorf("read user data of HostClaim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	logf.FromContext(ctx).Info("Giving host its user data", "claim", client.ObjectKeyFromObject(claim))
+	if _, err := r.connect(ctx, host, provisionScript, secret.Data[userDataKey], string(claim.UID)); err != nil {
+		return err
+	}
+	host.Status.Claim.Provisioned = true
+	return nil
+}
+
+// clean removes what is left of a machine. A host on which something stays is failed, so that it is never handed out; its claim ends anyway.
+func (r *servers) clean(ctx context.Context, host *hostsv1alpha1.Host) error {
+	claim := ""
+	if host.Status.Claim != nil {
+		claim = string(host.Status.Claim.UID)
+	}
+	logf.FromContext(ctx).Info("Cleaning host", "claim", host.Status.Claim)
+	_, err := r.connect(ctx, host, cleanScript, nil, claim)
+	if err == nil {
+		err = r.check(ctx, host)
+	}
+	var exit *exitError
+	if errors.As(err, &exit) || err != nil && givesUp(host, r.clock.Now()) {
+		setPhase(&host.Status, hostsv1alpha1.HostFailed, kube.Shorten("could not be cleaned: "+err.Error(), longestMessage), r.clock.Now())
+		return nil
+	}
+	return err
+}
+
+// connect runs a script on a host, and reports whether the host was reached.
+func (r *servers) connect(ctx context.Context, host *hostsv1alpha1.Host, script string, stdin []byte, args ...string) (string, error) {
+	secret, ref := &corev1.Secret{}, host.Spec.KeySecretRef
+	err := r.reader.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, secret)
+	if err != nil {
+		err = fmt.Errorf("spec.keySecretRef: read Secret %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+	out := ""
+	if err == nil {
+		out, err = r.run(ctx, host, secret.Data[corev1.SSHAuthPrivateKey], script, stdin, args...)
+	}
+	condition := metav1.Condition{Type: hostsv1alpha1.ConditionReachable, Status: metav1.ConditionTrue, Reason: "Connected", ObservedGeneration: host.Generation}
+	var exit *exitError
+	if err != nil && !errors.As(err, &exit) {
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, "NotConnected", kube.Shorten(err.Error(), longestMessage)
+		if errors.Is(err, errUntrusted) {
+			condition.Reason = "HostKeyMismatch"
+		}
+	}
+	meta.SetStatusCondition(&host.Status.Conditions, condition)
+	return out, err
+}
