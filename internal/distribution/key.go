@@ -143,6 +143,9 @@ func (in inputs) addLocalModules(v variant) error {
 	cmd := exec.Command("go", args...)
 	cmd.Dir, cmd.Env = v.dir, append(os.Environ(), goEnv(false)...)
 	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+	}
 	if err != nil {
 		return fmt.Errorf("list the packages of modules in this repository: %w", err)
 	}
