@@ -1,12 +1,9 @@
 package state
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -31,11 +28,6 @@ type secretData struct {
 	Data      map[string][]byte `json:"data"`
 	Immutable *bool             `json:"immutable,omitempty"`
 	Type      corev1.SecretType `json:"type,omitempty"`
-}
-
-// compressed is the state of machines, which may be large.
-type compressed struct {
-	State []byte `json:"state"`
 }
 
 // encodeSecrets returns Secrets as they are in a ShootState, sorted by name.
@@ -136,52 +128,23 @@ func encodeMachines(state *worker.State) (*corev1beta1.GardenerResourceData, err
 	if len(state.MachineDeployments) == 0 {
 		return nil, nil //nolint:nilnil // documented
 	}
-	content, err := json.Marshal(state)
-	if err != nil {
-		return nil, fmt.Errorf("encode machines: %w", err)
-	}
-	var out bytes.Buffer
-	writer, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
-	_, err = writer.Write(content)
-	if err = errors.Join(err, writer.Close()); err != nil {
-		return nil, fmt.Errorf("compress machines: %w", err)
-	}
-	raw, err := json.Marshal(compressed{State: out.Bytes()})
+	raw, err := worker.EncodeState(state)
 	if err != nil {
 		return nil, err
 	}
 	return &corev1beta1.GardenerResourceData{Name: machineStateName, Type: constants.DataTypeMachineState, Data: runtime.RawExtension{Raw: raw}}, nil
 }
 
-// mostMachineState is how many bytes the state of machines may have when it is decompressed, which is that of more than 10,000 machines: who wrote it may
-// be the gardenlet of another seed.
-const mostMachineState = 32 << 20
-
-// Machines returns the state of machines for status.state of the Worker, or nil if there is none.
+// Machines returns the state of machines for status.state of the Worker, which is that of the ShootState, or nil if there is none.
 func Machines(spec *corev1beta1.ShootStateSpec) (*runtime.RawExtension, error) {
 	at := machinesIndex(spec)
 	if at < 0 {
 		return nil, nil //nolint:nilnil // documented
 	}
-	content := compressed{}
-	if err := json.Unmarshal(spec.Gardener[at].Data.Raw, &content); err != nil {
-		return nil, fmt.Errorf("decode machines of the ShootState: %w", err)
+	if _, err := machinesOf(spec); err != nil {
+		return nil, err
 	}
-	reader, err := gzip.NewReader(bytes.NewReader(content.State))
-	if err != nil {
-		return nil, fmt.Errorf("decompress machines of the ShootState: %w", err)
-	}
-	raw, err := io.ReadAll(io.LimitReader(reader, mostMachineState+1))
-	if err != nil {
-		return nil, fmt.Errorf("decompress machines of the ShootState: %w", err)
-	}
-	if len(raw) > mostMachineState {
-		return nil, fmt.Errorf("machines of the ShootState have more than %d bytes", mostMachineState)
-	}
-	return &runtime.RawExtension{Raw: raw}, nil
+	return spec.Gardener[at].Data.DeepCopy(), nil
 }
 
 // machinesIndex is where a ShootState has its machines, less than 0 if it has none.
@@ -191,13 +154,13 @@ func machinesIndex(spec *corev1beta1.ShootStateSpec) int {
 
 // machinesOf returns the machines of a ShootState, decoded.
 func machinesOf(spec *corev1beta1.ShootStateSpec) (*worker.State, error) {
-	decoded := &worker.State{}
-	raw, err := Machines(spec)
-	if err != nil || raw == nil {
-		return decoded, err
+	at := machinesIndex(spec)
+	if at < 0 {
+		return &worker.State{}, nil
 	}
-	if err := json.Unmarshal(raw.Raw, decoded); err != nil {
-		return nil, errors.New("the machines of the ShootState are invalid") // the error itself may quote them
+	decoded, err := worker.DecodeState(spec.Gardener[at].Data.Raw)
+	if err != nil {
+		return nil, fmt.Errorf("machines of the ShootState: %w", err)
 	}
 	return decoded, nil
 }

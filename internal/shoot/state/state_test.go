@@ -1,7 +1,6 @@
 package state
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -90,8 +89,8 @@ func TestCollectedStateIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := &worker.State{}
-	if err := json.Unmarshal(raw.Raw, got); err != nil {
+	got, err := worker.DecodeState(raw.Raw)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(&worker.State{MachineDeployments: map[string]*worker.DeploymentState{"d": {

@@ -90,11 +90,31 @@ func (in Inputs) deployWorker(ctx context.Context, pools *pools) error {
 // awaitWorker waits until the machines are as desired, if the run waits for readiness. In any case it waits until machines of another seed are known here: if the
 // next operation started the machine-controller-manager before, that would create others.
 func (in Inputs) awaitWorker(ctx context.Context) error {
+	worker := in.Run.Worker()
 	switch {
 	case !in.Run.SkipReadiness:
-		return extensionobject.Await(ctx, in.Run.ExtensionValues(), in.Run.Worker())
+		if err := extensionobject.Await(ctx, in.Run.ExtensionValues(), worker); err != nil || !in.Restores {
+			return err
+		}
 	case in.Restores:
-		return extensionobject.AwaitReport(ctx, in.Run.ExtensionValues(), in.Run.Worker(), machinesKnown)
+		if err := extensionobject.AwaitReport(ctx, in.Run.ExtensionValues(), worker, machinesKnown); err != nil {
+			return err
+		}
+	default:
+		return nil
+	}
+	return in.forgetMachines(ctx, worker)
+}
+
+// forgetMachines removes the state of a restored Worker, as not all extensions do: machines change, and it would be restored once more after the next move.
+func (in Inputs) forgetMachines(ctx context.Context, worker *extensionsv1alpha1.Worker) error {
+	if worker.Status.State == nil {
+		return nil
+	}
+	before := worker.DeepCopy()
+	worker.Status.State = nil
+	if err := in.Run.SeedAPI.Status().Patch(ctx, worker, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("remove the state of the restored Worker: %w", err)
 	}
 	return nil
 }

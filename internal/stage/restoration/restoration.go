@@ -4,7 +4,6 @@ package restoration
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -63,11 +62,8 @@ func stateOf(saved *corev1beta1.ShootStateSpec, kind, name string) (extensionobj
 		return s, nil
 	}
 	machines, err := state.Machines(saved)
-	if err == nil && machines != nil && s.State != nil {
-		err = errors.New("the ShootState has a state of the Worker besides that of its machines")
-	}
 	if machines != nil {
-		s.State = machines
+		s.State = machines // one that an extension did not remove when it had restored it is older
 	}
 	return s, err
 }

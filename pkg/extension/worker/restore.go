@@ -2,8 +2,6 @@ package worker
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -31,9 +29,9 @@ func (a *Actuator) Restore(ctx context.Context, worker *extensionsv1alpha1.Worke
 		return err
 	}
 	if worker.Status.State != nil {
-		state := &State{}
-		if err := json.Unmarshal(worker.Status.State.Raw, state); err != nil {
-			return errors.New("status.state: it is not the state of machines") // the error itself may quote it
+		state, err := DecodeState(worker.Status.State.Raw)
+		if err != nil {
+			return fmt.Errorf("status.state: %w", err)
 		}
 		if err := a.restore(ctx, worker, cluster, state); err != nil {
 			return err
