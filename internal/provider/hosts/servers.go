@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -167,6 +168,9 @@ func (r *servers) check(ctx context.Context, host *hostsv1alpha1.Host) error {
 	return nil
 }
 
+// number is how the check prints CPUs and memory.
+var number = regexp.MustCompile(`^[0-9]{1,12}(Ki)?$`)
+
 // parse reads the output of the check: it sets the capacity, and returns what is wrong with the host.
 func parse(host *hostsv1alpha1.Host, out string) []string {
 	var problems []string
@@ -181,8 +185,9 @@ func parse(host *hostsv1alpha1.Host, out string) []string {
 		case "problem":
 			problems = append(problems, value)
 		case "cpu", "memory":
-			if quantity, err := resource.ParseQuantity(value); err == nil {
-				capacity[corev1.ResourceName(key)] = quantity
+			// A tenant may have been root on the host: large exponents would be computed for hours.
+			if number.MatchString(value) {
+				capacity[corev1.ResourceName(key)] = resource.MustParse(value)
 			}
 		}
 	}
@@ -214,12 +219,14 @@ func (r *servers) clean(ctx context.Context, host *hostsv1alpha1.Host) error {
 		claim = string(host.Status.Claim.UID)
 	}
 	logf.FromContext(ctx).Info("Cleaning host", "claim", host.Status.Claim)
+	// Decided before: how long the host has this one busy does not count. It is tried at least once, as it may have waited for others.
+	last := givesUp(host, r.clock.Now())
 	_, err := r.connect(ctx, host, cleanScript, nil, claim)
 	if err == nil {
 		err = r.check(ctx, host)
 	}
 	var exit *exitError
-	if errors.As(err, &exit) || err != nil && givesUp(host, r.clock.Now()) {
+	if errors.As(err, &exit) || err != nil && last {
 		setPhase(&host.Status, hostsv1alpha1.HostFailed, kube.Shorten("could not be cleaned: "+err.Error(), longestMessage), r.clock.Now())
 		return nil
 	}

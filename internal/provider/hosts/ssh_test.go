@@ -44,6 +44,12 @@ func TestSSH(t *testing.T) {
 					t.Error("there is no error")
 				}
 			})
+			t.Run("of an output, the beginning is kept", func(t *testing.T) {
+				out, err := runBySSH(t.Context(), h, private, "for i in {1..20000}; do echo 0123456789; done", nil)
+				if err != nil || len(out) != mostOutput {
+					t.Errorf("%d bytes are kept (%v)", len(out), err)
+				}
+			})
 			t.Run("a script that does not end is given up", func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
