@@ -116,7 +116,6 @@ func AddControllers(mgr manager.Manager, o *options.Options, image string) error
 			Actuator: &generic.ControlPlane{Client: mgr.GetClient(), Owner: Name, Components: driverPermissions},
 		}),
 		options.Add(mgr, o, workerController, extension.Options[*extensionsv1alpha1.Worker]{Types: []string{Type}, Actuator: machines, Watch: worker.Watch}),
-		extension.AddInPlaceStatus(mgr, Name, []string{Type}),
 		options.AddHealthChecks(mgr, o, healthController, extension.HealthOptions[*extensionsv1alpha1.Worker]{
 			Types: []string{Type}, Checks: []extension.HealthCheck{
 				extension.CheckNodes(), extension.CheckObject(corev1beta1.ShootControlPlaneHealthy, &appsv1.Deployment{}, "machine-controller-manager"),
@@ -126,7 +125,7 @@ func AddControllers(mgr manager.Manager, o *options.Options, image string) error
 			Types: operatingSystems, Actuator: &generic.OperatingSystemConfig{Client: mgr.GetClient(), Owner: Name, Prologue: prologue},
 		}),
 		options.Add(mgr, o, dnsRecordController, extension.Options[*extensionsv1alpha1.DNSRecord]{
-			Types: []string{dnsType}, Actuator: &dnsRecords{mgr.GetClient()},
+			Types: []string{dnsType}, Actuator: &dnsRecords{mgr.GetClient(), ofSeed},
 		}),
 		options.Add(mgr, o, bucketController, extension.Options[*extensionsv1alpha1.BackupBucket]{
 			Types: []string{storeType}, Actuator: &backupBuckets{stores{mgr.GetClient()}},

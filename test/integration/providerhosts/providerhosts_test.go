@@ -226,6 +226,12 @@ func testMachines(t *testing.T, c client.WithWatch) {
 		t.Errorf("the message is %q", h.Status.Message)
 	}
 
+	step("a host whose user nodes manage is refused")
+	wrong := &hostsv1alpha1.Host{ObjectMeta: metav1.ObjectMeta{Name: "wrong"}, Spec: hostsv1alpha1.HostSpec{Address: "127.0.0.1", User: "gardener", HostKey: pinned, MachineType: "small"}}
+	if err := c.Create(t.Context(), wrong); err == nil || !strings.Contains(err.Error(), "nodes manage the user gardener") {
+		t.Errorf("the error is %v", err)
+	}
+
 	step("the host gets the user data of one of two machines")
 	server := computer(t, c, "host-1", "key", authorized)
 	if _, err := d.CreateMachine(t.Context(), request("m2")); err == nil {
@@ -389,7 +395,7 @@ func testContract(t *testing.T, c client.WithWatch) {
 	})
 	t.Run("DNSRecord", func(t *testing.T) {
 		create(t, c, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "dns"}, Data: map[string][]byte{
-			"Server": []byte(hoststest.NameServer(t)), "Zone": []byte("example.org"), "TSIGKeyName": []byte("test"), "TSIGSecret": []byte(hoststest.TSIG),
+			"Server": []byte(hoststest.NameServer(t, hoststest.Address(t))), "Zone": []byte("example.org"), "TSIGKeyName": []byte("test"), "TSIGSecret": []byte(hoststest.TSIG),
 		}})
 		contract.Run(t, contract.Suite{
 			Client: c,
