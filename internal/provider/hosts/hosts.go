@@ -4,6 +4,7 @@
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -145,10 +146,16 @@ func addHosts(mgr manager.Manager, o *options.Options) error {
 	if !o.Enabled(hostController) {
 		return nil
 	}
+	concurrency := concurrencyOf(o)
 	return errors.Join(
-		(&claims{client: mgr.GetClient(), reader: mgr.GetAPIReader(), clock: clock.RealClock{}}).add(mgr),
-		(&servers{client: mgr.GetClient(), reader: mgr.GetAPIReader(), run: runBySSH, clock: clock.RealClock{}}).add(mgr),
+		(&claims{client: mgr.GetClient(), reader: mgr.GetAPIReader(), clock: clock.RealClock{}}).add(mgr, concurrency),
+		(&servers{client: mgr.GetClient(), reader: mgr.GetAPIReader(), run: runBySSH, clock: clock.RealClock{}}).add(mgr, concurrency),
 	)
+}
+
+// concurrencyOf returns how many hosts, and how many claims, are reconciled at a time.
+func concurrencyOf(o *options.Options) int {
+	return cmp.Or(*o.Concurrency[hostController], o.MaxConcurrentReconciles)
 }
 
 // DriverRole lets the driver work with the claims of a control plane. What all drivers need, the gardenlet grants.

@@ -136,7 +136,7 @@ type HostStatus struct {
 	// +optional
 	PhaseSince *metav1.Time `json:"phaseSince,omitempty"`
 
-	// Message says why it has failed.
+	// Message says why it has failed, or why it has no user data yet.
 	// +optional
 	Message string `json:"message,omitempty"`
 
