@@ -116,6 +116,9 @@ func TestSchemas(t *testing.T) {
 			root := s.object(reflect.TypeOf(values))
 			root["properties"].(map[string]any)["global"] = map[string]any{"type": "object"} // for charts that have this one as a dependency
 			root["$schema"], root["title"], root["definitions"] = "http://json-schema.org/draft-07/schema#", "Values of the chart "+chart, s
+			if chart == charts.ProviderHosts { // The one of the chart is empty.
+				root["required"], root["properties"].(map[string]any)["image"] = []string{"image"}, map[string]any{"type": "string", "minLength": 1}
+			}
 			if chart == charts.Gardenlet { // It is in the values only: the chart creates a Secret with it.
 				s.property(reflect.TypeOf(gardenletconfigv1alpha1.GardenClientConnection{}))["bootstrapKubeconfig"] = map[string]any{
 					"type": []string{"object", "null"}, "additionalProperties": false, "properties": map[string]any{

@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -25,9 +26,10 @@ type claims struct {
 }
 
 // add adds the controller. A claim is reconciled when it changes, and when its host does; a claim without one when any host does.
-func (r *claims) add(mgr manager.Manager) error {
+func (r *claims) add(mgr manager.Manager, concurrency int) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("hostclaims").For(&hostsv1alpha1.HostClaim{}).
-		Watches(&hostsv1alpha1.Host{}, handler.EnqueueRequestsFromMapFunc(r.ofHost)).Complete(r)
+		Watches(&hostsv1alpha1.Host{}, handler.EnqueueRequestsFromMapFunc(r.ofHost)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).Complete(r)
 }
 
 func (r *claims) ofHost(ctx context.Context, object client.Object) []reconcile.Request {

@@ -2,18 +2,23 @@ package hosts
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
@@ -39,7 +44,11 @@ const (
 
 // dnsRecords writes DNSRecords by dynamic updates (RFC 2136), signed with TSIG. A record stays when its control plane moves: that of the other seed is the
 // same one.
-type dnsRecords struct{ client client.Client }
+type dnsRecords struct {
+	client client.Client
+	// forbidden reports whether a name server must not have an address.
+	forbidden func(netip.Addr) bool
+}
 
 // Reconcile replaces the records of a name and type.
 func (a *dnsRecords) Reconcile(ctx context.Context, record *extensionsv1alpha1.DNSRecord, _ *extension.Cluster) error {
@@ -70,6 +79,19 @@ func (a *dnsRecords) Delete(ctx context.Context, record *extensionsv1alpha1.DNSR
 // nameServer is the primary name server of a zone, and the key for it.
 type nameServer struct {
 	address, zone, key, algorithm, secret string
+	forbidden                             func(netip.Addr) bool
+}
+
+// dnsName is what names of zones and keys consist of.
+var dnsName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+
+// metadata are the addresses of the metadata services of infrastructures that are not link-local.
+var metadata = sets.New("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16", "192.0.0.192")
+
+// ofSeed reports whether an address leads to the pod itself, or to the infrastructure of the seed. The name server is named in the Secret of a tenant.
+func ofSeed(address netip.Addr) bool {
+	address = address.Unmap().WithZone("")
+	return address.IsLoopback() || address.IsUnspecified() || address.IsLinkLocalUnicast() || address.IsMulticast() || metadata.Has(address.String())
 }
 
 // server reads the Secret of a record.
@@ -81,7 +103,7 @@ func (a *dnsRecords) server(ctx context.Context, record *extensionsv1alpha1.DNSR
 	value := func(key string) string { return strings.TrimSpace(string(secret.Data[key])) }
 	s := &nameServer{
 		address: value(dnsServerKey), zone: dns.CanonicalName(ptr.Deref(record.Spec.Zone, value(dnsZoneKey))), key: dns.CanonicalName(value(tsigNameKey)),
-		algorithm: dns.HmacSHA256, secret: value(tsigSecretKey),
+		algorithm: dns.HmacSHA256, secret: value(tsigSecretKey), forbidden: a.forbidden,
 	}
 	if algorithm := value(tsigAlgorithmKey); algorithm != "" {
 		s.algorithm = dns.CanonicalName(algorithm)
@@ -91,6 +113,14 @@ func (a *dnsRecords) server(ctx context.Context, record *extensionsv1alpha1.DNSR
 		if value(key) == "" {
 			errs = append(errs, fmt.Errorf("Secret %q: key %s: is required", ref.Name, key))
 		}
+	}
+	for _, name := range [][2]string{{dnsZoneKey, s.zone}, {tsigNameKey, s.key}} {
+		if !dnsName.MatchString(name[1]) {
+			errs = append(errs, fmt.Errorf("Secret %q: key %s: must consist of letters, digits, '.', '_' and '-'", ref.Name, name[0]))
+		}
+	}
+	if _, err := base64.StdEncoding.DecodeString(s.secret); err != nil {
+		errs = append(errs, fmt.Errorf("Secret %q: key %s: must be base64", ref.Name, tsigSecretKey))
 	}
 	if !dns.IsSubDomain(s.zone, dns.CanonicalName(record.Spec.Name)) || s.zone == "." {
 		errs = append(errs, field.Invalid(field.NewPath("spec", "name"), record.Spec.Name, fmt.Sprintf("must be in the zone %q", s.zone)))
@@ -111,7 +141,7 @@ func (s *nameServer) update(ctx context.Context, spec *extensionsv1alpha1.DNSRec
 	message.RemoveRRset([]dns.RR{&dns.ANY{Hdr: dns.RR_Header{Name: name, Rrtype: typ}}})
 	message.Insert(records)
 	message.SetTsig(s.key, s.algorithm, tsigFudge, time.Now().Unix())
-	exchange := &dns.Client{Net: "tcp", Timeout: dnsTimeout, TsigSecret: map[string]string{s.key: s.secret}}
+	exchange := &dns.Client{Net: "tcp", Timeout: dnsTimeout, TsigSecret: map[string]string{s.key: s.secret}, Dialer: s.dialer()}
 	response, _, err := exchange.ExchangeContext(ctx, message, s.address)
 	code := dns.RcodeSuccess
 	if response != nil {
@@ -125,10 +155,25 @@ func (s *nameServer) update(ctx context.Context, spec *extensionsv1alpha1.DNSRec
 		return errorcode.With(fmt.Errorf("update zone %s: the name %s is not in it", s.zone, name), corev1beta1.ErrorConfigurationProblem)
 	case code != dns.RcodeSuccess:
 		return fmt.Errorf("update zone %s: the name server returns %s", s.zone, dns.RcodeToString[code])
+	case errors.Is(err, dns.ErrKeyAlg):
+		return errorcode.With(fmt.Errorf("update zone %s: key %s: the algorithm is not known", s.zone, tsigAlgorithmKey), corev1beta1.ErrorConfigurationProblem)
 	case err != nil:
-		return fmt.Errorf("update zone %s: %w", s.zone, err)
+		// The owner of the Secret must not learn what there is in the network of the seed.
+		logf.FromContext(ctx).Error(err, "Cannot update zone", "zone", s.zone, "server", s.address)
+		return fmt.Errorf("update zone %s: the name server does not answer", s.zone)
 	}
 	return nil
+}
+
+// dialer returns a dialer that sees the address that is really used, to which a name was resolved.
+func (s *nameServer) dialer() *net.Dialer {
+	return &net.Dialer{Timeout: dnsTimeout, Control: func(_, address string, _ syscall.RawConn) error {
+		to, err := netip.ParseAddrPort(address)
+		if err == nil && s.forbidden(to.Addr()) {
+			err = fmt.Errorf("%s is an address of the seed", to.Addr())
+		}
+		return err
+	}}
 }
 
 // recordsOf returns the records of a name.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,13 +79,13 @@ func exists(path string) bool {
 }
 
 func TestDNSRecord(t *testing.T) {
-	for name, serve := range map[string]func(*testing.T) string{"BIND": bind, "in this process": hoststest.NameServer} {
+	for name, serve := range map[string]func(*testing.T) string{"BIND": bind, "in this process": local} {
 		t.Run(name, func(t *testing.T) {
 			server := serve(t)
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "dns"}, Data: map[string][]byte{
 				"Server": []byte(server), "Zone": []byte("example.org"), "TSIGKeyName": []byte("test"), "TSIGSecret": []byte(hoststest.TSIG + "\n"),
 			}}
-			a := &dnsRecords{fake.NewClientBuilder().WithObjects(secret).Build()}
+			a := &dnsRecords{fake.NewClientBuilder().WithObjects(secret).Build(), anywhere}
 			record := func(typ extensionsv1alpha1.DNSRecordType, name string, values ...string) *extensionsv1alpha1.DNSRecord {
 				return &extensionsv1alpha1.DNSRecord{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "r"}, Spec: extensionsv1alpha1.DNSRecordSpec{
 					SecretRef: corev1.SecretReference{Namespace: "ns", Name: "dns"}, Name: name, RecordType: typ, Values: values, TTL: new(int64(30)),
@@ -125,7 +126,7 @@ func TestDNSRecord(t *testing.T) {
 			}
 
 			secret.Data["TSIGSecret"] = []byte(base64.StdEncoding.EncodeToString([]byte("another")))
-			other := &dnsRecords{fake.NewClientBuilder().WithObjects(secret).Build()}
+			other := &dnsRecords{fake.NewClientBuilder().WithObjects(secret).Build(), anywhere}
 			if codes := errorcode.Of(other.Reconcile(t.Context(), record("A", "b.example.org", "10.0.0.1"), nil)); !slices.Equal(codes, []corev1beta1.ErrorCode{corev1beta1.ErrorInfraUnauthorized}) {
 				t.Errorf("with another key, the codes are %v", codes)
 			}
@@ -138,6 +139,53 @@ func TestDNSRecord(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func local(t *testing.T) string { return hoststest.NameServer(t, "127.0.0.1") }
+func anywhere(netip.Addr) bool  { return false }
+
+func TestDNSRecordOfHostileTenant(t *testing.T) {
+	server := local(t)
+	for name, tc := range map[string]struct {
+		key, value, want string
+	}{
+		"the pod itself":       {"Server", server, "update zone example.org.: the name server does not answer"},
+		"a name for it":        {"Server", strings.Replace(server, "127.0.0.1", "localhost", 1), "update zone example.org.: the name server does not answer"},
+		"the metadata":         {"Server", "169.254.169.254", "update zone example.org.: the name server does not answer"},
+		"a zone with more":     {"Zone", "example.org\n", ""}, // it is trimmed
+		"a zone with spaces":   {"Zone", "my example.org", `Secret "dns": key Zone: must consist of letters, digits, '.', '_' and '-'`},
+		"a key with an escape": {"TSIGKeyName", `te\000st`, `Secret "dns": key TSIGKeyName: must consist of letters, digits, '.', '_' and '-'`},
+		"no base64":            {"TSIGSecret", "%", `Secret "dns": key TSIGSecret: must be base64`},
+		"another algorithm":    {"TSIGSecretAlgorithm", "rot13", "update zone example.org.: key TSIGSecretAlgorithm: the algorithm is not known"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "dns"}, Data: map[string][]byte{
+				"Server": []byte(server), "Zone": []byte("example.org"), "TSIGKeyName": []byte("test"), "TSIGSecret": []byte(hoststest.TSIG),
+			}}
+			secret.Data[tc.key] = []byte(tc.value)
+			a := &dnsRecords{fake.NewClientBuilder().WithObjects(secret).Build(), anywhere}
+			if tc.key == "Server" {
+				a.forbidden = ofSeed
+			}
+			err := a.Reconcile(t.Context(), &extensionsv1alpha1.DNSRecord{Spec: extensionsv1alpha1.DNSRecordSpec{
+				SecretRef: corev1.SecretReference{Namespace: "ns", Name: "dns"}, Name: "a.example.org", RecordType: "A", Values: []string{"10.0.0.1"},
+			}}, nil)
+			if got := fmt.Sprint(err); !strings.HasPrefix(got, tc.want) || (err == nil) != (tc.want == "") || strings.Contains(got, "127.0.0.1") {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
+func TestOfSeed(t *testing.T) {
+	for address, want := range map[string]bool{
+		"127.0.0.1": true, "::1": true, "::ffff:127.0.0.1": true, "0.0.0.0": true, "::": true, "169.254.169.254": true, "fe80::1%eth0": true, "fd00:ec2::254": true,
+		"100.100.100.200": true, "10.0.0.1": false, "2001:db8::1": false, "192.0.2.1": false,
+	} {
+		if got := ofSeed(netip.MustParseAddr(address)); got != want {
+			t.Errorf("ofSeed(%s) = %v", address, got)
+		}
 	}
 }
 

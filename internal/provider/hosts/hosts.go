@@ -4,6 +4,7 @@
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -116,7 +117,6 @@ func AddControllers(mgr manager.Manager, o *options.Options, image string) error
 			Actuator: &generic.ControlPlane{Client: mgr.GetClient(), Owner: Name, Components: driverPermissions},
 		}),
 		options.Add(mgr, o, workerController, extension.Options[*extensionsv1alpha1.Worker]{Types: []string{Type}, Actuator: machines, Watch: worker.Watch}),
-		extension.AddInPlaceStatus(mgr, Name, []string{Type}),
 		options.AddHealthChecks(mgr, o, healthController, extension.HealthOptions[*extensionsv1alpha1.Worker]{
 			Types: []string{Type}, Checks: []extension.HealthCheck{
 				extension.CheckNodes(), extension.CheckObject(corev1beta1.ShootControlPlaneHealthy, &appsv1.Deployment{}, "machine-controller-manager"),
@@ -126,7 +126,7 @@ func AddControllers(mgr manager.Manager, o *options.Options, image string) error
 			Types: operatingSystems, Actuator: &generic.OperatingSystemConfig{Client: mgr.GetClient(), Owner: Name, Prologue: prologue},
 		}),
 		options.Add(mgr, o, dnsRecordController, extension.Options[*extensionsv1alpha1.DNSRecord]{
-			Types: []string{dnsType}, Actuator: &dnsRecords{mgr.GetClient()},
+			Types: []string{dnsType}, Actuator: &dnsRecords{mgr.GetClient(), ofSeed},
 		}),
 		options.Add(mgr, o, bucketController, extension.Options[*extensionsv1alpha1.BackupBucket]{
 			Types: []string{storeType}, Actuator: &backupBuckets{stores{mgr.GetClient()}},
@@ -146,10 +146,16 @@ func addHosts(mgr manager.Manager, o *options.Options) error {
 	if !o.Enabled(hostController) {
 		return nil
 	}
+	concurrency := concurrencyOf(o)
 	return errors.Join(
-		(&claims{client: mgr.GetClient(), reader: mgr.GetAPIReader(), clock: clock.RealClock{}}).add(mgr),
-		(&servers{client: mgr.GetClient(), reader: mgr.GetAPIReader(), run: runBySSH, clock: clock.RealClock{}}).add(mgr),
+		(&claims{client: mgr.GetClient(), reader: mgr.GetAPIReader(), clock: clock.RealClock{}}).add(mgr, concurrency),
+		(&servers{client: mgr.GetClient(), reader: mgr.GetAPIReader(), run: runBySSH, clock: clock.RealClock{}}).add(mgr, concurrency),
 	)
+}
+
+// concurrencyOf returns how many hosts, and how many claims, are reconciled at a time.
+func concurrencyOf(o *options.Options) int {
+	return cmp.Or(*o.Concurrency[hostController], o.MaxConcurrentReconciles)
 }
 
 // DriverRole lets the driver work with the claims of a control plane. What all drivers need, the gardenlet grants.

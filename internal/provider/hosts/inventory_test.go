@@ -158,6 +158,12 @@ func TestParse(t *testing.T) {
 	if len(problems) > 0 || h.Status.Capacity.Cpu().Value() != 8 || h.Status.Capacity.Memory().Value() != 16310012<<10 {
 		t.Errorf("problems %v, capacity %v", problems, h.Status.Capacity)
 	}
+	// It ends at once, and does not panic.
+	for _, capacity := range []string{"cpu=1e-999999999", "cpu=1E9", "memory=-1Ki", "cpu=", "memory=99999999999999999999"} {
+		if problems := parse(h, "hostname=a\n"+capacity+"\n"); len(problems) != 1 {
+			t.Errorf("%s: problems %q", capacity, problems)
+		}
+	}
 	if problems := parse(h, "hostname=b\nproblem=kubelet.service is active\n"); len(problems) != 3 {
 		t.Errorf("problems %q", problems)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -85,6 +86,90 @@ func TestClaimsExactlyOnce(t *testing.T) {
 		if has := hostOf[claim.UID]; claim.Status.Bound != (has != "") || claim.Status.Bound && claim.Status.HostName != has || !claim.Status.Bound && claim.Status.Message == "" {
 			t.Errorf("claim %s has the host %q, and reports %+v", claim.Name, has, claim.Status)
 		}
+	}
+}
+
+// Hosts of a shoot do not hold up those of another one.
+func TestHostsPerNamespace(t *testing.T) {
+	of := func(name, namespace string) *hostsv1alpha1.Host {
+		return host(name, machineOf("1", true), in(hostsv1alpha1.HostCleaning), func(h *hostsv1alpha1.Host) {
+			h.Status.Claim.Namespace, h.Spec.KeySecretRef = namespace, corev1.SecretReference{Namespace: "garden", Name: "key"}
+		})
+	}
+	c := clientWith(t, of("a", "hostile"), of("b", "hostile"), of("c", "hostile"), of("d", "other"), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "key"}})
+	started, end := make(chan string), make(chan struct{})
+	r := &servers{client: c, reader: c, clock: clock.RealClock{}, run: func(_ context.Context, h *hostsv1alpha1.Host, _ []byte, _ string, _ []byte, _ ...string) (string, error) {
+		started <- h.Name
+		<-end
+		return "", &exitError{"exit status 1"}
+	}}
+	reconcileHost := func(name string) reconcile.Result {
+		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+		if err != nil {
+			t.Error(err)
+		}
+		return result
+	}
+	var group sync.WaitGroup
+	for _, name := range []string{"a", "b"} {
+		group.Go(func() { reconcileHost(name) })
+		<-started
+	}
+	if result := reconcileHost("c"); result.RequeueAfter != busyRetry {
+		t.Errorf("a third host is worked on: %+v", result)
+	}
+	group.Go(func() { reconcileHost("d") })
+	if name := <-started; name != "d" {
+		t.Errorf("host %s is worked on", name)
+	}
+	close(end)
+	group.Wait()
+	group.Go(func() { reconcileHost("c") })
+	if name := <-started; name != "c" {
+		t.Errorf("host %s is worked on", name)
+	}
+	group.Wait()
+	if len(r.busy.taken) > 0 {
+		t.Errorf("these are taken: %v", r.busy.taken)
+	}
+}
+
+func TestProvisioningFails(t *testing.T) {
+	h := host("a", machineOf("1", false))
+	h.Spec.KeySecretRef = corev1.SecretReference{Namespace: "garden", Name: "key"}
+	claimed := claim(func(c *hostsv1alpha1.HostClaim) { c.Spec.UserDataSecretName = "userdata" })
+	c := clientWith(t, h, claimed, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "key"}}, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "userdata"}})
+	failure := error(&exitError{"exit status 1: no space left on device"})
+	r := &servers{client: c, reader: c, clock: clock.RealClock{}, run: func(context.Context, *hostsv1alpha1.Host, []byte, string, []byte, ...string) (string, error) {
+		return "", failure
+	}}
+	for _, want := range []string{"could not be provisioned: exit status 1: no space left on device", ""} {
+		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "a"}}); (err != nil) != (want != "") {
+			t.Errorf("the error is %v", err)
+		}
+		before := h.DeepCopy()
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(h), h); err != nil {
+			t.Fatal(err)
+		}
+		if h.Status.Phase != hostsv1alpha1.HostClaimed || h.Status.Message != want || h.Status.Claim.Provisioned != (want == "") {
+			t.Errorf("the status is %+v", h.Status)
+		}
+		// The message alone is no reason for another try without a delay.
+		if same := apiequality.Semantic.DeepEqual(decisive(before), decisive(h)); same != (want != "") {
+			t.Errorf("with the message %q, the change is decisive: %v", h.Status.Message, !same)
+		}
+		failure = nil
+	}
+}
+
+func TestConcurrency(t *testing.T) {
+	o := NewOptions()
+	if got := concurrencyOf(o); got != o.MaxConcurrentReconciles {
+		t.Errorf("it is %d", got)
+	}
+	*o.Concurrency[hostController] = 7
+	if got := concurrencyOf(o); got != 7 {
+		t.Errorf("with the flag, it is %d", got)
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,12 +19,15 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlbuilder "sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -37,8 +42,10 @@ const (
 	hostTimeout = 5 * time.Minute
 	// longestBackoff is the longest delay before a host that cannot be reached is tried again. It may be rebooting.
 	longestBackoff = 2 * time.Minute
-	// concurrentHosts is how many hosts are worked on at a time.
-	concurrentHosts = 10
+	// hostsPerNamespace is how many hosts of a control plane are worked on at a time: hosts of a hostile tenant may take their time.
+	hostsPerNamespace = 2
+	// busyRetry is the delay before a host is tried that waits for others of its control plane.
+	busyRetry = 10 * time.Second
 	// longestMessage is how many characters of an error are kept.
 	longestMessage = 1000
 	// userDataKey is the key of user data in a Secret.
@@ -52,21 +59,63 @@ type servers struct {
 	reader client.Reader
 	run    runner
 	clock  clock.PassiveClock
+	busy   slots
+}
+
+// slots are how many hosts of each namespace are worked on.
+type slots struct {
+	mutex sync.Mutex
+	taken map[string]int
+}
+
+// take takes one of a namespace, and returns how it is given back, or nil if all are taken.
+func (s *slots) take(namespace string) (release func()) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.taken[namespace] >= hostsPerNamespace {
+		return nil
+	}
+	if s.taken == nil {
+		s.taken = map[string]int{}
+	}
+	s.taken[namespace]++
+	return func() {
+		s.mutex.Lock()
+		defer s.mutex.Unlock()
+		if s.taken[namespace]--; s.taken[namespace] == 0 {
+			delete(s.taken, namespace)
+		}
+	}
 }
 
 // add adds the controller. A host is reconciled when it changes, and when the claim of its machine does.
-func (r *servers) add(mgr manager.Manager) error {
+func (r *servers) add(mgr manager.Manager, concurrency int) error {
 	ofClaim := func(_ context.Context, object client.Object) []reconcile.Request {
 		if claim, ok := object.(*hostsv1alpha1.HostClaim); ok && claim.Status.HostName != "" {
 			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: claim.Status.HostName}}}
 		}
 		return nil
 	}
-	return ctrl.NewControllerManagedBy(mgr).Named("hosts").For(&hostsv1alpha1.Host{}).
+	return ctrl.NewControllerManagedBy(mgr).Named("hosts").For(&hostsv1alpha1.Host{}, ctrlbuilder.WithPredicates(predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return !apiequality.Semantic.DeepEqual(decisive(e.ObjectOld), decisive(e.ObjectNew))
+		},
+	})).
 		Watches(&hostsv1alpha1.HostClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim)).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: concurrentHosts, RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, longestBackoff),
+			MaxConcurrentReconciles: concurrency, RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, longestBackoff),
 		}).Complete(r)
+}
+
+// decisive returns a host without what it has said, which may be something else each time: that must not make it tried again without a delay.
+func decisive(object client.Object) client.Object {
+	object = object.DeepCopyObject().(client.Object)
+	object.SetResourceVersion("")
+	object.SetManagedFields(nil)
+	if host, ok := object.(*hostsv1alpha1.Host); ok {
+		host.Status.Message, host.Status.Conditions = "", nil
+	}
+	return object
 }
 
 // Reconcile takes one step. What it has written brings the host back for the next one; a host that cannot be reached is tried again with backoff.
@@ -79,8 +128,16 @@ func (r *servers) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	action := decideHost(host, claim)
+	if host.Status.Claim != nil && (action == hostProvision || action == hostClean) {
+		release := r.busy.take(host.Status.Claim.Namespace)
+		if release == nil {
+			return reconcile.Result{RequeueAfter: busyRetry}, nil
+		}
+		defer release()
+	}
 	before := host.DeepCopy()
-	failed := r.act(ctx, decideHost(host, claim), host, claim)
+	failed := r.act(ctx, action, host, claim)
 	if !apiequality.Semantic.DeepEqual(before.Status, host.Status) {
 		// Written also when the time for the action is over. It fails if the host has changed meanwhile.
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -167,6 +224,9 @@ func (r *servers) check(ctx context.Context, host *hostsv1alpha1.Host) error {
 	return nil
 }
 
+// number is how the check prints CPUs and memory.
+var number = regexp.MustCompile(`^[0-9]{1,12}(Ki)?$`)
+
 // parse reads the output of the check: it sets the capacity, and returns what is wrong with the host.
 func parse(host *hostsv1alpha1.Host, out string) []string {
 	var problems []string
@@ -181,8 +241,9 @@ func parse(host *hostsv1alpha1.Host, out string) []string {
 		case "problem":
 			problems = append(problems, value)
 		case "cpu", "memory":
-			if quantity, err := resource.ParseQuantity(value); err == nil {
-				capacity[corev1.ResourceName(key)] = quantity
+			// A tenant may have been root on the host: large exponents would be computed for hours.
+			if number.MatchString(value) {
+				capacity[corev1.ResourceName(key)] = resource.MustParse(value)
 			}
 		}
 	}
@@ -201,9 +262,12 @@ func (r *servers) provision(ctx context.Context, host *hostsv1alpha1.Host, claim
 	}
 	logf.FromContext(ctx).Info("Giving host its user data", "claim", client.ObjectKeyFromObject(claim))
 	if _, err := r.connect(ctx, host, provisionScript, secret.Data[userDataKey], string(claim.UID)); err != nil {
+		if exit := (*exitError)(nil); errors.As(err, &exit) {
+			host.Status.Message = kube.Shorten("could not be provisioned: "+exit.Error(), longestMessage)
+		}
 		return err
 	}
-	host.Status.Claim.Provisioned = true
+	host.Status.Claim.Provisioned, host.Status.Message = true, ""
 	return nil
 }
 
@@ -214,12 +278,14 @@ func (r *servers) clean(ctx context.Context, host *hostsv1alpha1.Host) error {
 		claim = string(host.Status.Claim.UID)
 	}
 	logf.FromContext(ctx).Info("Cleaning host", "claim", host.Status.Claim)
+	// Decided before: how long the host has this one busy does not count. It is tried at least once, as it may have waited for others.
+	last := givesUp(host, r.clock.Now())
 	_, err := r.connect(ctx, host, cleanScript, nil, claim)
 	if err == nil {
 		err = r.check(ctx, host)
 	}
 	var exit *exitError
-	if errors.As(err, &exit) || err != nil && givesUp(host, r.clock.Now()) {
+	if errors.As(err, &exit) || err != nil && last {
 		setPhase(&host.Status, hostsv1alpha1.HostFailed, kube.Shorten("could not be cleaned: "+err.Error(), longestMessage), r.clock.Now())
 		return nil
 	}

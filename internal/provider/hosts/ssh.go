@@ -140,15 +140,14 @@ func algorithms(key ssh.PublicKey) []string {
 	return []string{key.Type()}
 }
 
-// limited keeps the beginning of what is written.
-type limited struct{ bytes.Buffer }
+// limited keeps the beginning of what is written. The buffer is not embedded: io.Copy would use its ReadFrom, which knows no limit.
+type limited struct{ buffer bytes.Buffer }
 
 var _ io.Writer = (*limited)(nil)
 
 func (l *limited) Write(p []byte) (int, error) {
-	if rest := mostOutput - l.Len(); rest < len(p) {
-		l.Buffer.Write(p[:max(rest, 0)])
-		return len(p), nil
-	}
-	return l.Buffer.Write(p)
+	l.buffer.Write(p[:min(len(p), mostOutput-l.buffer.Len())])
+	return len(p), nil
 }
+
+func (l *limited) String() string { return l.buffer.String() }

@@ -44,6 +44,12 @@ func TestSSH(t *testing.T) {
 					t.Error("there is no error")
 				}
 			})
+			t.Run("of an output, the beginning is kept", func(t *testing.T) {
+				out, err := runBySSH(t.Context(), h, private, "for i in {1..20000}; do echo 0123456789; done", nil)
+				if err != nil || len(out) != mostOutput {
+					t.Errorf("%d bytes are kept (%v)", len(out), err)
+				}
+			})
 			t.Run("a script that does not end is given up", func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
@@ -90,10 +96,17 @@ func testMachine(t *testing.T, s hoststest.Server, h *hostsv1alpha1.Host, privat
 		t.Errorf("the machine of another claim was cleaned: %v", err)
 	}
 
+	if _, err := run(prologue, ""); err != nil {
+		t.Error(err)
+	}
+	if unit := s.Read("etc/systemd/system/gardener-swapoff.service"); !strings.Contains(unit, "Before=kubelet.service\n") || !strings.Contains(s.Read("log"), "systemctl enable gardener-swapoff.service\n") {
+		t.Errorf("swap is on after a reboot: the unit is\n%s", unit)
+	}
 	s.BecomeNode(t)
+	mounts := s.Read("proc/mounts")
 	left := problems()
 	for _, want := range []string{
-		"kubelet.service is active", "/var/lib/kubelet exists", "/etc/kubernetes exists", "/etc/cni/net.d/10-flannel.conflist exists", "the network interface cni0 exists",
+		"kubelet.service is active", "/var/lib/kubelet/pods exists", "/etc/kubernetes exists", "/etc/cni/net.d/10-flannel.conflist exists", "the network interface cni0 exists",
 		"/var/lib/kubelet/pods/1/volume is mounted", "/var/lib/gardener-host exists", "/sys/fs/cgroup/kubepods.slice exists",
 	} {
 		if !slices.Contains(left, want) {
@@ -113,15 +126,17 @@ func testMachine(t *testing.T, s hoststest.Server, h *hostsv1alpha1.Host, privat
 			t.Fatal(err)
 		}
 	}
-	// The kernel removes a cgroup whose processes have ended.
-	if s.Read("sys/fs/cgroup/kubepods.slice/cgroup.kill") != "1\n" {
-		t.Error("containers were not killed")
-	}
-	if err := os.RemoveAll(filepath.Join(s.Root, "sys/fs/cgroup/kubepods.slice")); err != nil {
-		t.Fatal(err)
-	}
 	if left := problems(); len(left) > 0 {
 		t.Errorf("after cleaning: %q", left)
+	}
+	if got := s.Read("proc/mounts"); got+"/dev/sdb /var/lib/kubelet/pods/1/volume ext4 rw 0 0\n" != mounts {
+		t.Errorf("disks of the operator are unmounted: %s", got)
+	}
+	if _, err := os.Stat(filepath.Join(s.Root, "var/lib/kubelet-backup/x")); err != nil {
+		t.Errorf("a directory of the operator: %v", err)
+	}
+	if s.Read("etc/systemd/system/gardener-swapoff.service") != "" || !strings.Contains(s.Read("log"), "systemctl stop kubepods.slice\n") {
+		t.Error("a unit is left")
 	}
 	if rules := s.Read("iptables"); rules != "*filter\n-A INPUT -p tcp --dport 22 -j ACCEPT\nCOMMIT\n" {
 		t.Errorf("rules are %q", rules)

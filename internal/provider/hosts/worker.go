@@ -70,6 +70,10 @@ func (delegate) Class(
 			at = at.Index(i)
 		}
 	}
+	if pool.UpdateStrategy.InPlace() {
+		err := field.Invalid(at.Child("updateStrategy"), *pool.UpdateStrategy, "hosts are not updated in place: use AutoRollingUpdate")
+		return nil, errorcode.With(err, corev1beta1.ErrorConfigurationProblem)
+	}
 	config := &hostsv1alpha1.WorkerConfig{}
 	if err := decode(pool.ProviderConfig, config, at.Child("providerConfig")); err != nil {
 		return nil, err

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net"
 	"net/http/httptest"
+	"os"
 	"os/user"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -224,6 +226,12 @@ func testMachines(t *testing.T, c client.WithWatch) {
 		t.Errorf("the message is %q", h.Status.Message)
 	}
 
+	step("a host whose user nodes manage is refused")
+	wrong := &hostsv1alpha1.Host{ObjectMeta: metav1.ObjectMeta{Name: "wrong"}, Spec: hostsv1alpha1.HostSpec{Address: "127.0.0.1", User: "gardener", HostKey: pinned, MachineType: "small"}}
+	if err := c.Create(t.Context(), wrong); err == nil || !strings.Contains(err.Error(), "nodes manage the user gardener") {
+		t.Errorf("the error is %v", err)
+	}
+
 	step("the host gets the user data of one of two machines")
 	server := computer(t, c, "host-1", "key", authorized)
 	if _, err := d.CreateMachine(t.Context(), request("m2")); err == nil {
@@ -266,7 +274,6 @@ func testMachines(t *testing.T, c client.WithWatch) {
 
 	step("the host is cleaned when its machine is deleted, and then deleted")
 	server.BecomeNode(t)
-	server.Vanish(t, "sys/fs/cgroup/kubepods.slice") // as the kernel does when the processes have ended
 	if err := d.DeleteMachine(t.Context(), request(winner)); driver.CodeOf(err) != driver.DeadlineExceeded {
 		t.Errorf("the error is %v", err)
 	}
@@ -287,17 +294,20 @@ func testMachines(t *testing.T, c client.WithWatch) {
 		}
 		return nil
 	})
-	dirty.BecomeNode(t) // its cgroup stays
+	dirty.BecomeNode(t)
+	dirty.Write(t, "busy", "") // its mount stays
 	if err := d.DeleteMachine(t.Context(), request(loser)); driver.CodeOf(err) != driver.DeadlineExceeded {
 		t.Errorf("the error is %v", err)
 	}
 	env.AwaitGone(t, c, claimed(loser))
-	if h := awaitPhase(t, c, "host-2", hostsv1alpha1.HostFailed); !strings.Contains(h.Status.Message, "kubepods.slice exists") || h.Status.Claim != nil {
+	if h := awaitPhase(t, c, "host-2", hostsv1alpha1.HostFailed); !strings.Contains(h.Status.Message, "cannot unmount /var/lib/kubelet/pods/1/volume") || h.Status.Claim != nil {
 		t.Errorf("the host is %+v", h.Status)
 	}
 
 	step("an operator has it cleaned again")
-	dirty.Vanish(t, "sys/fs/cgroup/kubepods.slice")
+	if err := os.Remove(filepath.Join(dirty.Root, "busy")); err != nil {
+		t.Fatal(err)
+	}
 	env.Edit(t, c, &hostsv1alpha1.Host{ObjectMeta: metav1.ObjectMeta{Name: "host-2"}}, func(h *hostsv1alpha1.Host) {
 		metav1.SetMetaDataAnnotation(&h.ObjectMeta, "gardener.cloud/operation", hostsv1alpha1.OperationClean)
 	})
@@ -385,7 +395,7 @@ func testContract(t *testing.T, c client.WithWatch) {
 	})
 	t.Run("DNSRecord", func(t *testing.T) {
 		create(t, c, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "dns"}, Data: map[string][]byte{
-			"Server": []byte(hoststest.NameServer(t)), "Zone": []byte("example.org"), "TSIGKeyName": []byte("test"), "TSIGSecret": []byte(hoststest.TSIG),
+			"Server": []byte(hoststest.NameServer(t, hoststest.Address(t))), "Zone": []byte("example.org"), "TSIGKeyName": []byte("test"), "TSIGSecret": []byte(hoststest.TSIG),
 		}})
 		contract.Run(t, contract.Suite{
 			Client: c,

@@ -66,10 +66,12 @@ type HostSpec struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 
-	// User is who logs in: root, or a user who may run everything by sudo without a password.
+	// User is who logs in: root, or a user who may run everything by sudo without a password. gardener is refused: nodes manage a user of this name, and
+	// cleaning removes it.
 	// +optional
 	// +kubebuilder:default=root
 	// +kubebuilder:validation:Pattern=`^[a-z_][a-z0-9_-]*$`
+	// +kubebuilder:validation:XValidation:rule="self != 'gardener'",message="nodes manage the user gardener: use another one"
 	User string `json:"user,omitempty"`
 
 	// HostKey is the public key of the SSH server, as in /etc/ssh/ssh_host_ed25519_key.pub: "ssh-ed25519 AAAA...". A server with another key is refused.
@@ -134,7 +136,7 @@ type HostStatus struct {
 	// +optional
 	PhaseSince *metav1.Time `json:"phaseSince,omitempty"`
 
-	// Message says why it has failed.
+	// Message says why it has failed, or why it has no user data yet.
 	// +optional
 	Message string `json:"message,omitempty"`
 

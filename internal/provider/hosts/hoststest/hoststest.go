@@ -30,8 +30,21 @@ esac`,
 	"umount":        `[ ! -e $ROOT/busy ] && sed -i "\\| $2 |d" $ROOT/proc/mounts`,
 	"ip":            `rmdir $ROOT/sys/class/net/$3`,
 	"iptables-save": `printf '%s\n' '*filter' ':KUBE-FORWARD - [0:0]' '-A INPUT -p tcp --dport 22 -j ACCEPT' '-A FORWARD -j KUBE-FORWARD' COMMIT`, "iptables-restore": `cat >$ROOT/iptables`,
-	"ip6tables-save": `:`, "ip6tables-restore": `cat >/dev/null`, "update-ca-certificates": `:`, "swapon": `echo "swapon $*" >>$ROOT/log`,
+	"ip6tables-save": `:`, "ip6tables-restore": `cat >/dev/null`, "update-ca-certificates": `:`, "swapon": `echo "swapon $*" >>$ROOT/log`, "swapoff": `:`, "dpkg": `:`,
+	// The kernel removes a cgroup with its files, if it has no others in it and its processes have ended.
+	"rmdir": `for path in "$@"; do
+case "$path" in
+$ROOT/sys/fs/cgroup/kubepods*)
+  grep -q 1 $ROOT/sys/fs/cgroup/kubepods.slice/cgroup.kill || exit 1
+  for entry in "$path"/*; do [ ! -d "$entry" ] || exit 1; done
+  rm -rf "$path" ;;
+*) /bin/rmdir "$path" ;;
+esac
+done`,
 }
+
+// disks are those of the operator.
+const disks = "/dev/sda1 / ext4 rw 0 0\n/dev/sdc /var/lib/kubelet ext4 rw 0 0\n/dev/sdd /var/lib/containerd ext4 rw 0 0\n/dev/sde /var/lib/kubelet-backup ext4 rw 0 0\n"
 
 // Server is a computer whose root directory is a directory of the test.
 type Server struct{ Root string }
@@ -44,7 +57,7 @@ func New(t *testing.T, hostname string) Server {
 		s.Write(t, "bin/"+name, "#!/bin/bash\n"+content+"\n")
 	}
 	s.Write(t, "bin/hostname", "#!/bin/bash\necho "+hostname+"\n")
-	for _, name := range []string{"bash", "cat", "mkdir", "mv", "cp", "rm", "rmdir", "sed", "awk", "sort", "tr", "grep", "nproc", "touch", "timeout", "sleep"} {
+	for _, name := range []string{"bash", "cat", "mkdir", "mv", "cp", "rm", "find", "sed", "awk", "sort", "tr", "grep", "nproc", "touch", "timeout", "sleep"} {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			t.Fatal(err)
@@ -55,10 +68,11 @@ func New(t *testing.T, hostname string) Server {
 	}
 	s.Write(t, "enter", fmt.Sprintf("#!/bin/bash\nexec env -i ROOT=%[1]s PATH=%[1]s/bin /bin/bash -c \"$SSH_ORIGINAL_COMMAND\"\n", s.Root))
 	s.Write(t, "proc/meminfo", "MemTotal:       16310012 kB\n")
-	s.Write(t, "proc/mounts", "/dev/sda1 / ext4 rw 0 0\n")
+	s.Write(t, "proc/mounts", disks)
 	for _, file := range []string{
 		"run/systemd/system/x", "sys/fs/cgroup/cgroup.controllers", "opt/cni/bin/loopback",
-		"etc/systemd/system/ssh.service", "active/x", "sys/class/net/eth0/x", "var/lib/containerd/io.containerd.content/x",
+		"etc/systemd/system/ssh.service", "active/x", "sys/class/net/eth0/x", "var/lib/containerd/io.containerd.metadata.v1.bolt/meta.db",
+		"var/lib/kubelet/lost+found/x", "var/lib/kubelet-backup/x",
 	} {
 		s.Write(t, file, "")
 	}
@@ -215,21 +229,13 @@ func (s Server) BecomeNode(t *testing.T) {
 	t.Helper()
 	for name, content := range map[string]string{
 		"active/kubelet.service": "", "etc/systemd/system/kubelet.service": "", "var/lib/kubelet/pods/1/volume/data": "precious", "etc/kubernetes/x": "", "etc/cni/net.d/10-flannel.conflist": "",
-		"sys/fs/cgroup/kubepods.slice/cgroup.kill": "", "var/lib/gardener-node-agent/containerd-base.toml": "of the operator", "etc/containerd/config.toml": "of Gardener",
-		"var/lib/containerd/io.containerd.metadata.v1.bolt/meta.db": "",
-		"proc/mounts": "/dev/sda1 / ext4 rw 0 0\n/dev/sdb /var/lib/kubelet/pods/1/volume ext4 rw 0 0\n",
+		"sys/fs/cgroup/kubepods.slice/cgroup.kill": "", "sys/fs/cgroup/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice/cgroup.kill": "",
+		"var/lib/gardener-node-agent/containerd-base.toml": "of the operator", "etc/containerd/config.toml": "of Gardener",
+		"proc/mounts": disks + "/dev/sdb /var/lib/kubelet/pods/1/volume ext4 rw 0 0\n",
 	} {
 		s.Write(t, name, content)
 	}
 	if err := os.MkdirAll(filepath.Join(s.Root, "sys/class/net/cni0"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Vanish removes a file or a directory.
-func (s Server) Vanish(t *testing.T, name string) {
-	t.Helper()
-	if err := os.RemoveAll(filepath.Join(s.Root, name)); err != nil {
 		t.Fatal(err)
 	}
 }

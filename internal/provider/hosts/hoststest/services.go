@@ -18,10 +18,26 @@ import (
 // TSIG is the secret of the key "test." of name servers.
 var TSIG = base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef"))
 
-// NameServer is a name server of this process. It knows what RFC 2136 has for replacing a set of records.
-func NameServer(t *testing.T) string {
+// Address is an address of this computer that others reach. A test that needs one is skipped if there is none.
+func Address(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range all {
+		if network, ok := address.(*net.IPNet); ok && network.IP.IsGlobalUnicast() {
+			return network.IP.String()
+		}
+	}
+	t.Skip("this computer has no network")
+	return ""
+}
+
+// NameServer is a name server of this process at an address of this computer. It knows what RFC 2136 has for replacing a set of records.
+func NameServer(t *testing.T, address string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}

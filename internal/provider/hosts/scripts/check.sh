@@ -19,13 +19,14 @@ esac
 for unit in gardener-user-data gardener-node-init gardener-node-agent kubelet; do
   if systemctl is-active --quiet "$unit.service"; then problem "$unit.service is active"; fi
 done
-for path in /var/lib/gardener-host /var/lib/gardener-node-agent /var/lib/kubelet /etc/kubernetes /var/lib/cni /var/log/pods; do
+for path in /var/lib/gardener-host /var/lib/gardener-node-agent /etc/kubernetes /var/lib/cni /var/log/pods; do
   [ ! -e "$root$path" ] || problem "$path exists"
 done
-for path in "$root"/etc/cni/net.d/* "$root"/var/lib/containerd/io.containerd.metadata.* "$root"/sys/fs/cgroup/kubepods*; do
-  [ ! -e "$path" ] || problem "${path#"$root"} exists"
+# /var/lib/kubelet itself may be a disk of the operator.
+for path in "$root"/var/lib/kubelet/* "$root"/etc/cni/net.d/* "$root"/sys/fs/cgroup/kubepods*; do
+  [ "${path##*/}" = lost+found ] || [ ! -e "$path" ] || problem "${path#"$root"} exists"
 done
-awk '$2 ~ "^(/var/lib/kubelet|/var/lib/containerd|/run/containerd|/run/netns/cni-)" { print "problem=" $2 " is mounted" }' "$root/proc/mounts"
+awk '$2 ~ "^(/var/lib/(kubelet|containerd)|/run/containerd)/|^/run/netns/cni-" { print "problem=" $2 " is mounted" }' "$root/proc/mounts"
 for path in "$root"/sys/class/net/*; do
   case "${path##*/}" in
   cni* | flannel* | cali* | vxlan.calico | cilium* | kube-* | nodelocaldns | veth*) problem "the network interface ${path##*/} exists" ;;

@@ -8,7 +8,7 @@ if [ -n "$1" ] && [ -e "$dir/claim" ] && [ "$(cat "$dir/claim")" != "$1" ]; then
 fi
 
 # Units that restart others first. Some may not exist.
-units="gardener-user-data gardener-node-init gardener-node-agent kubelet updatecacerts gardener-user sshd-ensurer"
+units="gardener-user-data gardener-node-init gardener-node-agent kubelet updatecacerts gardener-user sshd-ensurer gardener-swapoff"
 for unit in $units; do
   systemctl disable --now "$unit.service" 2>/dev/null
 done
@@ -20,9 +20,10 @@ done
 for path in "$root"/proc/[0-9]*; do
   [ "$(cat "$path/comm" 2>/dev/null)" != containerd-shim ] || kill -9 "${path##*/}"
 done
+systemctl stop kubepods.slice 2>/dev/null
 
-# The last mount first. Nothing is removed below one that is left: it may be a directory of the host.
-mounts() { awk '$2 ~ "^(/var/lib/kubelet|/var/lib/containerd|/run/containerd|/run/netns/cni-)" { print $2 }' "$root/proc/mounts"; }
+# The last mount first. Disks that the operator has mounted at these directories stay. Nothing is removed below one that is left: it may be a directory of the host.
+mounts() { awk '$2 ~ "^(/var/lib/(kubelet|containerd)|/run/containerd)/|^/run/netns/cni-" { print $2 }' "$root/proc/mounts"; }
 mounts | sort -r | while read -r path; do
   umount -l "$(printf %b "$path")"
 done
@@ -48,13 +49,14 @@ if id gardener >/dev/null 2>&1; then userdel --remove gardener; fi
 for unit in $units; do
   rm -rf "$root/etc/systemd/system/$unit.service" "$root/etc/systemd/system/$unit.service.d"
 done
-rm -rf "$root"/var/lib/kubelet "$root"/etc/kubernetes "$root"/etc/cni/net.d/* "$root"/var/lib/cni "$root"/run/netns/cni-* "$root"/run/flannel \
+rm -rf "$root"/var/lib/kubelet/* "$root"/etc/kubernetes "$root"/etc/cni/net.d/* "$root"/var/lib/cni "$root"/run/netns/cni-* "$root"/run/flannel \
   "$root"/var/lib/containerd/* "$root"/run/containerd/* "$root"/etc/containerd/certs.d "$root"/etc/containerd/conf.d \
   "$root"/var/log/pods "$root"/var/log/containers "$root"/opt/bin/kubelet "$root"/opt/bin/kubectl "$root"/opt/bin/gardener-node-agent \
   "$root"/etc/sysctl.d/99-k8s-general.conf "$root"/etc/systemd/journald.conf.d/50-gardener.conf "$root"/etc/sudoers.d/99-gardener \
   "$root"/var/lib/ssl "$root"/var/lib/ca-certificates-local "$root"/var/lib/gardener-node-agent
 update-ca-certificates >/dev/null
-rmdir "$root"/sys/fs/cgroup/kubepods* 2>/dev/null
+# The last cgroups first: a cgroup with others in it is not removed.
+find "$root"/sys/fs/cgroup/kubepods* -depth -type d -exec rmdir {} + 2>/dev/null
 systemctl daemon-reload
 swapon -a
 # Last: until then, it is known whose machine this was.
