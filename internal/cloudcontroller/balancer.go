@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -115,10 +116,10 @@ func (b *balancer) policy(service *corev1.Service) *networkingv1.NetworkPolicy {
 	}
 }
 
-// shorten makes a value of a label, which has at most 63 characters.
+// shorten makes a value of a label, which has at most 63 characters and ends with a letter or digit.
 func shorten(name string) string {
 	const most = 63
-	return name[:min(len(name), most)]
+	return strings.TrimRight(name[:min(len(name), most)], "-.")
 }
 
 // UpdateLoadBalancer has nothing to do: machines are selected by their label.

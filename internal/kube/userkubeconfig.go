@@ -30,6 +30,26 @@ func ConfigOfUser(data []byte, blocked func(host string) string) (*rest.Config, 
 	return config, nil
 }
 
+// RefuseRedirects lets requests of clients of a config fail that are answered with a redirect, as API servers never do: it would lead a client in the seed to
+// whatever the user's server names. It is for clients that HTTPClientOfUser cannot be given to.
+func RefuseRedirects(config *rest.Config) {
+	config.Wrap(func(transport http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			response, err := transport.RoundTrip(request)
+			if err == nil && response.StatusCode >= 300 && response.StatusCode < 400 && response.StatusCode != http.StatusNotModified {
+				_ = response.Body.Close() // it is not read
+				return nil, errors.New("the server redirects to another one, which is not followed")
+			}
+			return response, err
+		})
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
 // HTTPClientOfUser returns a client for such a configuration. It does not connect to a blocked address either if the name of the server resolves to it,
 // and follows no redirects. Its transport is not one of those that client-go keeps forever.
 func HTTPClientOfUser(config *rest.Config, blocked func(host string) string) (*http.Client, error) {

@@ -72,9 +72,10 @@ func Objects(v Values) []client.Object {
 // Role lets it create load balancers beside the machines, if they are in the seed.
 func Role(controlPlane string) (*rbacv1.Role, *rbacv1.RoleBinding) {
 	meta := metav1.ObjectMeta{Namespace: localv1alpha1.InfrastructureNamespace(controlPlane), Name: Name}
-	return &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
 		workload.Rule("", "services", "create delete get patch"), workload.Rule("networking.k8s.io", "networkpolicies", "create delete patch"),
-	}}, &rbacv1.RoleBinding{
+	}}
+	return role, &rbacv1.RoleBinding{
 		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: Name},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: controlPlane, Name: Name}},
 	}

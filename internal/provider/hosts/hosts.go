@@ -114,7 +114,7 @@ func AddControllers(mgr manager.Manager, o *options.Options, image string) error
 		}),
 		options.Add(mgr, o, controlPlaneController, extension.Options[*extensionsv1alpha1.ControlPlane]{
 			Types: []string{Type}, Watch: extension.WatchManaged(generic.ControlPlaneResource),
-			Actuator: &generic.ControlPlane{Client: mgr.GetClient(), Owner: Name, Components: driverPermissions},
+			Actuator: &generic.ControlPlane{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Owner: Name, Components: driverPermissions},
 		}),
 		options.Add(mgr, o, workerController, extension.Options[*extensionsv1alpha1.Worker]{Types: []string{Type}, Actuator: machines, Watch: worker.Watch}),
 		options.AddHealthChecks(mgr, o, healthController, extension.HealthOptions[*extensionsv1alpha1.Worker]{

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -59,7 +60,11 @@ func (a *infrastructures) Reconcile(ctx context.Context, infrastructure *extensi
 	}
 	namespace := namespaceFor(infrastructure)
 	policy := MachinesPolicy(namespace.Name, networksOf(cluster.Seed, state, current.inSeed), a.registries)
-	if err := kube.Apply(ctx, current, Name, namespace, policy); err != nil {
+	objects := []client.Object{namespace, policy}
+	if current.inSeed {
+		objects = append(objects, loadBalancerQuota(namespace.Name))
+	}
+	if err := kube.Apply(ctx, current, Name, objects...); err != nil {
 		return err
 	}
 	if len(state.Nodes) > 0 {
@@ -116,6 +121,19 @@ func (a *infrastructures) Migrate(ctx context.Context, infrastructure *extension
 		return err
 	}
 	return deleteNamespace(ctx, a.client, namespaceFor(infrastructure))
+}
+
+// mostLoadBalancers is how many load balancers a shoot can have in its seed, whose operator pays for them.
+const mostLoadBalancers = 20
+
+// loadBalancerQuota limits those that the cloud-controller-manager creates for Services of the shoot.
+func loadBalancerQuota(namespace string) *corev1.ResourceQuota {
+	return &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "load-balancers"},
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
+			corev1.ResourceServicesLoadBalancers: *resource.NewQuantity(mostLoadBalancers, resource.DecimalSI),
+		}},
+	}
 }
 
 // namespaceFor returns the namespace for the machines of an Infrastructure. Machines are privileged pods.
@@ -210,7 +228,7 @@ func newControlPlanes(places *places, image string) *controlPlanes {
 	return &controlPlanes{
 		places: places,
 		ControlPlane: &generic.ControlPlane{
-			Client: places.client, Owner: Name, Components: renderCloudController(image, places.access), Shoot: renderCloudControllerAccess,
+			Client: places.client, Reader: places.reader, Owner: Name, Components: renderCloudController(image, places.access), Shoot: renderCloudControllerAccess,
 		},
 	}
 }

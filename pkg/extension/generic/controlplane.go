@@ -63,8 +63,10 @@ type RenderControlPlane func(context.Context, ControlPlaneInput) ([]client.Objec
 
 // ControlPlane is an extension.Actuator of ControlPlanes. What is nil is not deployed. Add it with extension.WatchManaged, as it waits for deletions.
 type ControlPlane struct {
-	// Client is that of the seed. It reads and writes ManagedResources and Secrets, and reads the Deployment kube-apiserver.
+	// Client is that of the seed. It reads and writes ManagedResources and Secrets.
 	Client client.Client
+	// Reader reads the Deployment kube-apiserver from the API server of the seed, which needs no permission to list Deployments.
+	Reader client.Reader
 	// Owner is the field manager, which is the name of the extension.
 	Owner string
 	// Configuration is in the namespace of the control plane, and other components read it, too: the Secret with the configuration of the cloud provider.
@@ -170,13 +172,13 @@ func (a *ControlPlane) input(ctx context.Context, controlPlane *extensionsv1alph
 	}
 	var err error
 	if cluster.Hibernated() {
-		in.ScaledDown, err = stopped(ctx, a.Client, controlPlane.Namespace)
+		in.ScaledDown, err = stopped(ctx, a.Reader, controlPlane.Namespace)
 	}
 	return in, err
 }
 
 // stopped says whether the kube-apiserver of a control plane has no pods.
-func stopped(ctx context.Context, c client.Client, namespace string) (bool, error) {
+func stopped(ctx context.Context, c client.Reader, namespace string) (bool, error) {
 	deployment := &appsv1.Deployment{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: kubeAPIServer}, deployment)
 	if apierrors.IsNotFound(err) {

@@ -97,7 +97,7 @@ func TestControlPlane(t *testing.T) {
 	}
 	region, replicas := "here", int32(0)
 	a := &ControlPlane{
-		Client: c, Owner: "provider-example", ShootCRDs: fixed("crds"), Shoot: fixed("shoot"), StorageClasses: fixed("classes"),
+		Client: c, Reader: c, Owner: "provider-example", ShootCRDs: fixed("crds"), Shoot: fixed("shoot"), StorageClasses: fixed("classes"),
 		Configuration: func(_ context.Context, in ControlPlaneInput) ([]client.Object, error) {
 			return configMap("cloud-provider-config", map[string]string{"region": region, "key": string(in.Credentials["key"])}), nil
 		},
@@ -165,7 +165,7 @@ func TestControlPlaneDeletionOrder(t *testing.T) {
 		return &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: []string{"example.com/blocked"}}}
 	}
 	c := newClient(t, blocked(ShootResource), blocked(ControlPlaneResource))
-	a, controlPlane := &ControlPlane{Client: c}, &extensionsv1alpha1.ControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
+	a, controlPlane := &ControlPlane{Client: c, Reader: c}, &extensionsv1alpha1.ControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
 	deleting := func(name string) (*resourcesv1alpha1.ManagedResource, bool) {
 		t.Helper()
 		mr := &resourcesv1alpha1.ManagedResource{}

@@ -205,7 +205,7 @@ func TestProviderLocal(t *testing.T) {
 		t.Cleanup(func() {
 			_ = c.Delete(context.WithoutCancel(t.Context()), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: machinesNamespace}})
 		})
-		contract.Run(t, contract.Suite{
+		suite := contract.Suite{
 			Client: c,
 			New: func() extensionsv1alpha1.Object {
 				return &extensionsv1alpha1.ControlPlane{ObjectMeta: meta(), Spec: extensionsv1alpha1.ControlPlaneSpec{DefaultSpec: ofType("local"), Region: "local", SecretRef: secret}}
@@ -217,7 +217,20 @@ func TestProviderLocal(t *testing.T) {
 					t.Error(err)
 				}
 			},
-		})
+		}
+		contract.Run(t, suite)
+		// It reads whether the kube-apiserver of a hibernated shoot is stopped.
+		cluster := &extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+		setShoot := func(hibernated bool) {
+			env.Edit(t, c, cluster, func(cluster *extensionsv1alpha1.Cluster) {
+				cluster.Spec.Shoot = raw(t, builder.Shoot("crazy", func(shoot *corev1beta1.Shoot) {
+					shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: &hibernated}
+				}))
+			})
+		}
+		setShoot(true)
+		defer setShoot(false)
+		contract.Run(t, suite)
 	})
 	t.Run("machine-controller-manager", func(t *testing.T) { testWebhook(t, c) })
 	t.Run("Network", func(t *testing.T) {
