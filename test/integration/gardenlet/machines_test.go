@@ -139,7 +139,7 @@ func TestMachineControllerManager(t *testing.T) {
 				client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"attempt":"`+t.Name()+metav1.Now().Format("150405.000000000")+`"}}}`)))
 			return errors.New("the webhook is not called yet")
 		}
-		if want := "the extension with the webhook controlplane.local.extensions.gardener.cloud has to respond"; !strings.Contains(err.Error(), want) {
+		if want := `MutatingWebhookConfiguration "gardener-extension-provider-local" does not respond as it should`; !strings.Contains(err.Error(), want) {
 			t.Errorf("error is %v", err)
 		}
 		return nil
