@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,12 +60,12 @@ func (c *OtherCluster) Check(ctx context.Context, api client.Reader) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, identifyTimeout)
 	defer cancel()
-	namespace := &corev1.Namespace{}
-	if err := api.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, namespace); err != nil {
-		return fmt.Errorf("cluster with the machines: read Namespace %q: %w", metav1.NamespaceSystem, err)
+	uid, err := kube.ClusterUID(ctx, api)
+	if err != nil {
+		return fmt.Errorf("cluster with the machines: %w", err)
 	}
-	if string(namespace.UID) != c.UID {
-		return fmt.Errorf("cluster with the machines: the kubeconfig is for another cluster: Namespace %q has the UID %q, and must have %q", namespace.Name, namespace.UID, c.UID)
+	if string(uid) != c.UID {
+		return fmt.Errorf("cluster with the machines: the kubeconfig is for another cluster: Namespace %q has the UID %q, and must have %q", metav1.NamespaceSystem, uid, c.UID)
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ func (p *places) current(ctx context.Context, ref corev1.SecretReference) (*targ
 	if err != nil {
 		return nil, err
 	}
-	seed, err := uidOf(ctx, p.reader)
+	seed, err := kube.ClusterUID(ctx, p.reader)
 	if err != nil || len(kubeconfig) == 0 {
 		return &target{p.client, place{UID: seed}, true}, err
 	}
@@ -117,7 +117,7 @@ func (p *places) current(ctx context.Context, ref corev1.SecretReference) (*targ
 	if err != nil {
 		return nil, errorcode.With(fmt.Errorf("Secret %q: %w", ref.Name, err), corev1beta1.ErrorConfigurationProblem)
 	}
-	uid, err := uidOf(ctx, c)
+	uid, err := kube.ClusterUID(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("cluster of the kubeconfig in Secret %q: %w", ref.Name, err)
 	}
@@ -136,14 +136,6 @@ func (p *places) kubeconfig(ctx context.Context, ref corev1.SecretReference) ([]
 	return credentials.Data[kubeconfigKey], nil
 }
 
-func uidOf(ctx context.Context, reader client.Reader) (types.UID, error) {
-	namespace := &corev1.Namespace{}
-	if err := reader.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, namespace); err != nil {
-		return "", fmt.Errorf("read Namespace %q: %w", metav1.NamespaceSystem, err)
-	}
-	return namespace.UID, nil
-}
-
 // existing returns where the machines of a control plane without a record are: in the seed if there are any, or else where its credentials lead to.
 func (p *places) existing(ctx context.Context, controlPlane string, current *target) (*place, error) {
 	if current.inSeed {
@@ -158,7 +150,7 @@ func (p *places) existing(ctx context.Context, controlPlane string, current *tar
 	if len(pods.Items) == 0 {
 		return &current.place, nil
 	}
-	uid, err := uidOf(ctx, p.reader)
+	uid, err := kube.ClusterUID(ctx, p.reader)
 	return &place{UID: uid}, err
 }
 
@@ -215,7 +207,7 @@ func (p *places) access(ctx context.Context, controlPlane string, ref corev1.Sec
 		kubeconfig, err := p.kubeconfig(ctx, ref)
 		return driverAccess{kubeconfig: kubeconfig}, err
 	}
-	if seed, err := uidOf(ctx, p.reader); err != nil || seed == state.Place.UID {
+	if seed, err := kube.ClusterUID(ctx, p.reader); err != nil || seed == state.Place.UID {
 		return driverAccess{}, err
 	}
 	kubeconfig, err := p.kubeconfig(ctx, ref)
@@ -242,7 +234,7 @@ func (p *places) other(ctx context.Context, infrastructure *extensionsv1alpha1.I
 		return nil, err
 	}
 	if state.Place != nil {
-		if seed, err := uidOf(ctx, p.reader); err != nil || seed == state.Place.UID {
+		if seed, err := kube.ClusterUID(ctx, p.reader); err != nil || seed == state.Place.UID {
 			return nil, err
 		}
 	}
