@@ -3,6 +3,7 @@ package containers
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -19,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/containerd/containerd/api/events"
 	runcoptions "github.com/containerd/containerd/api/types/runc/options"
 	containerd "github.com/containerd/containerd/v2/client"
 	ctrs "github.com/containerd/containerd/v2/core/containers"
@@ -27,6 +29,7 @@ import (
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/containerd/containerd/v2/pkg/oci"
 	"github.com/containerd/errdefs"
+	"github.com/containerd/typeurl/v2"
 	"github.com/opencontainers/runtime-spec/specs-go"
 
 	"gardener.cloud/gardener/landscape/host"
@@ -248,62 +251,88 @@ func withSharedRoot(_ context.Context, _ oci.Client, _ *ctrs.Container, s *oci.S
 	return nil
 }
 
-// start starts the container, and sets the policy with which containerd restarts it.
+// start starts the container, and sets the policy with which containerd restarts it. From then on only containerd starts it:
+// two who do that at the same time delete each other's tasks.
 func (c *Client) start(ctx context.Context, container containerd.Container, log string) error {
-	policy, err := restart.NewPolicy("always")
+	labels, err := container.Labels(ctx)
 	if err != nil {
 		return err
 	}
-	if err := c.run(ctx, container, log); err != nil {
+	if labels[restart.StatusLabel] == string(containerd.Running) {
+		return c.awaitRestart(ctx, container)
+	}
+	if err := run(ctx, container, log); err != nil {
+		return err
+	}
+	policy, err := restart.NewPolicy("always")
+	if err != nil {
 		return err
 	}
 	return container.Update(ctx, containerd.UpdateContainerOpts(restart.WithLogURI(&url.URL{Scheme: "file", Path: log})),
 		containerd.UpdateContainerOpts(restart.WithPolicy(policy)), containerd.UpdateContainerOpts(restart.WithStatus(containerd.Running)))
 }
 
-func (c *Client) run(ctx context.Context, container containerd.Container, log string) error {
-	task, err := container.Task(ctx, nil)
-	if err == nil {
-		status, err := task.Status(ctx)
-		if err != nil {
-			return err
-		}
-		if status.Status == containerd.Running {
-			if !host.HasEnded(int(task.Pid())) {
-				return nil
-			}
-			// It ended a moment ago; containerd is about to notice.
-			exited, err := task.Wait(ctx)
+// awaitRestart waits until a container that containerd restarts runs.
+func (c *Client) awaitRestart(ctx context.Context, container containerd.Container) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout,
+		fmt.Errorf("containerd has not restarted it within %s; its log says why", startTimeout))
+	defer cancel()
+	started, lost := c.inner.EventService().Subscribe(ctx, `topic=="/tasks/start"`)
+	if _, runs, err := task(ctx, container); err != nil || runs {
+		return err
+	}
+	for {
+		select {
+		case event := <-started:
+			start, err := typeurl.UnmarshalAny(event.Event)
 			if err != nil {
 				return err
 			}
-			select {
-			case <-exited:
-			case <-ctx.Done():
-				return context.Cause(ctx)
+			if start, ok := start.(*events.TaskStart); ok && start.ContainerID == container.ID() {
+				return nil
 			}
+		case err := <-lost:
+			return cmp.Or(context.Cause(ctx), err)
 		}
-		if _, err := task.Delete(ctx, containerd.WithProcessKill); err != nil && !errdefs.IsNotFound(err) {
+	}
+}
+
+// task returns the container's task, or nil if it has none, and whether its process runs.
+func task(ctx context.Context, container containerd.Container) (t containerd.Task, runs bool, err error) {
+	t, err = container.Task(ctx, nil)
+	if errdefs.IsNotFound(err) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	status, err := t.Status(ctx)
+	if errdefs.IsNotFound(err) {
+		return nil, false, nil
+	}
+	// containerd may be about to notice that the process has ended.
+	return t, err == nil && status.Status == containerd.Running && !host.HasEnded(int(t.Pid())), err
+}
+
+// run starts a container that containerd does not restart yet. A call that was interrupted may have left a task.
+func run(ctx context.Context, container containerd.Container, log string) error {
+	left, runs, err := task(ctx, container)
+	if err != nil || runs {
+		return err
+	}
+	if left != nil {
+		if _, err := left.Delete(ctx, containerd.WithProcessKill); err != nil && !errdefs.IsNotFound(err) {
 			return err
 		}
-	} else if !errdefs.IsNotFound(err) {
-		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(log), 0o755); err != nil {
 		return err
 	}
-	// The restart monitor must not start it at the same time. If it has already begun to, its task is used.
-	if err := container.Update(ctx, restart.WithNoRestarts); err != nil {
-		return fmt.Errorf("stop restarts: %w", err)
-	}
-	task, err = container.NewTask(ctx, cio.LogFile(log))
-	if errdefs.IsAlreadyExists(err) {
-		return nil
-	}
+	created, err := container.NewTask(ctx, cio.LogFile(log))
 	if err != nil {
 		return err
 	}
-	return task.Start(ctx)
+	return created.Start(ctx)
 }
 
 // Remove stops a container and deletes it with its snapshot. A missing container is no error.

@@ -25,7 +25,8 @@ import (
 // Namespace is containerd's namespace for everything that belongs to a landscape.
 const Namespace = "landscape"
 
-// startTimeout is how long containerd may take until it answers. It usually takes well below a second; more on a busy disk.
+// startTimeout is how long containerd may take until it answers, and until it has restarted a container. It usually takes
+// well below a second; more on a busy disk.
 const startTimeout = 30 * time.Second
 
 // answerTimeout is how long a containerd that runs may take to answer.
