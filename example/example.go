@@ -26,7 +26,14 @@ const (
 // ManagedSeed is the file with a ManagedSeed.
 const ManagedSeed = "managedseed.yaml"
 
-//go:embed *.yaml
+// The files for shoots on servers that exist, which provider-hosts makes machines of.
+const (
+	HostsCloudProfile = "hosts/cloudprofile.yaml"
+	HostsCredentials  = "hosts/credentials.yaml"
+	HostsShoot        = "hosts/shoot.yaml"
+)
+
+//go:embed *.yaml hosts/*.yaml
 var files embed.FS
 
 // Objects returns the objects in files.

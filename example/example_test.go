@@ -21,11 +21,11 @@ func TestObjects(t *testing.T) {
 		}
 	}
 	strict := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Strict: true})
-	objects, err := Objects(Project, CloudProfile, Credentials, Shoot, ShootWorkerless, ManagedSeed)
+	objects, err := Objects(Project, CloudProfile, Credentials, Shoot, ShootWorkerless, ManagedSeed, HostsCloudProfile, HostsCredentials, HostsShoot)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(objects) != 8 {
+	if len(objects) != 12 {
 		t.Errorf("there are %d objects", len(objects))
 	}
 	for _, object := range objects {
@@ -38,7 +38,7 @@ func TestObjects(t *testing.T) {
 			t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)
 			continue
 		}
-		if profile, ok := typed.(*corev1beta1.CloudProfile); ok {
+		if profile, ok := typed.(*corev1beta1.CloudProfile); ok && profile.Spec.ProviderConfig != nil {
 			if _, _, err := strict.Decode(profile.Spec.ProviderConfig.Raw, nil, nil); err != nil {
 				t.Errorf("configuration of CloudProfile %s: %v", profile.Name, err)
 			}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -58,6 +59,8 @@ type state struct {
 	Clusters []Cluster `json:"clusters"`
 	// VirtualGarden says that the landscape has a garden.
 	VirtualGarden bool `json:"virtualGarden,omitempty"`
+	// Hosts is the number of servers that belong to no cluster, for provider-hosts.
+	Hosts int `json:"hosts,omitempty"`
 	// Image identifies the images with which the reconciliation of all shoots was requested, empty without a garden.
 	Image string `json:"image,omitempty"`
 }
@@ -245,12 +248,11 @@ func machineNames(machines []Machine) []string {
 func (l *Landscape) checkMachine(name string) error {
 	var names []string
 	for _, cluster := range l.state.Clusters {
-		for _, machine := range cluster.Machines {
-			if machine.Name == name {
-				return nil
-			}
-		}
 		names = append(names, machineNames(cluster.Machines)...)
+	}
+	names = append(names, machineNames(l.state.hosts())...)
+	if slices.Contains(names, name) {
+		return nil
 	}
 	if len(names) == 0 {
 		return fmt.Errorf("landscape %q has no machines yet; bring it up with: %s", l.Name, makeCommand("up", l.Name))

@@ -78,7 +78,7 @@ func (l *Landscape) userDataDir(machine string) string {
 	return filepath.Join(l.machineDir(machine), "userdata")
 }
 
-// ensureMachine starts a machine and waits until systemd has booted it.
+// ensureMachine starts a machine of a cluster.
 func (l *Landscape) ensureMachine(ctx context.Context, client *containers.Client, cluster Cluster, machine Machine, image, kubernetes string) error {
 	userData, err := render("userdata.sh.tmpl", map[string]any{
 		"Mirrors": l.mirrors(), "Registry": l.registryAddress(), "Verb": verb(cluster, machine),
@@ -89,29 +89,11 @@ func (l *Landscape) ensureMachine(ctx context.Context, client *containers.Client
 	if err := host.WriteFile(filepath.Join(l.userDataDir(machine.Name), "userdata"), userData, 0o755); err != nil {
 		return err
 	}
-	resolv := filepath.Join(l.machineDir(machine.Name), "resolv.conf")
-	if err := writeOnce(resolv, fmt.Sprintf("nameserver %s\n", l.network().Gateway())); err != nil {
+	mounts, err := l.machineMounts(machine, "containerd", "kubelet", "etcd")
+	if err != nil {
 		return err
 	}
-	hosts := filepath.Join(l.machineDir(machine.Name), "hosts")
-	if err := writeOnce(hosts, fmt.Sprintf("127.0.0.1 localhost\n::1 localhost\n%s %s\n", l.network().Machine(machine.Number), machine.Name)); err != nil {
-		return err
-	}
-	mounts := []specs.Mount{
-		tmpfs("/run", "mode=755"), tmpfs("/tmp", "mode=1777"),
-		bind(resolv, "/etc/resolv.conf", "rw"),
-		bind(hosts, "/etc/hosts", "rw"),
-		bind(l.userDataDir(machine.Name), "/etc/machine", "ro"),
-		bind(kubernetes, "/opt/kubernetes/bin", "ro"),
-	}
-	// Overlay file systems do not stack, so data of containers is on the host's disk.
-	for _, dir := range []string{"containerd", "kubelet", "etcd"} {
-		data := filepath.Join(l.machineDir(machine.Name), dir)
-		if err := os.MkdirAll(data, 0o700); err != nil {
-			return err
-		}
-		mounts = append(mounts, bind(data, "/var/lib/"+dir, "rw"))
-	}
+	mounts = append(mounts, bind(kubernetes, "/opt/kubernetes/bin", "ro"))
 	if verb(cluster, machine) == "init" {
 		if err := os.MkdirAll(l.AuditDir(cluster), 0o700); err != nil {
 			return err
@@ -122,10 +104,41 @@ func (l *Landscape) ensureMachine(ctx context.Context, client *containers.Client
 	if err := os.MkdirAll(l.backupsDir(), 0o755); err != nil { //nolint:gosec // etcd runs as another user
 		return err
 	}
-	mounts = append(mounts, bind(l.backupsDir(), backupBuckets, "rw"))
+	return l.bootMachine(ctx, client, machine, image, append(mounts, bind(l.backupsDir(), backupBuckets, "rw")))
+}
+
+// machineMounts are the mounts that each machine has: its user data, names, and directories of the host for the data of programs.
+func (l *Landscape) machineMounts(machine Machine, data ...string) ([]specs.Mount, error) {
+	resolv := filepath.Join(l.machineDir(machine.Name), "resolv.conf")
+	if err := writeOnce(resolv, fmt.Sprintf("nameserver %s\n", l.network().Gateway())); err != nil {
+		return nil, err
+	}
+	hosts := filepath.Join(l.machineDir(machine.Name), "hosts")
+	if err := writeOnce(hosts, fmt.Sprintf("127.0.0.1 localhost\n::1 localhost\n%s %s\n", l.network().Machine(machine.Number), machine.Name)); err != nil {
+		return nil, err
+	}
+	mounts := []specs.Mount{
+		tmpfs("/run", "mode=755"), tmpfs("/tmp", "mode=1777"),
+		bind(resolv, "/etc/resolv.conf", "rw"),
+		bind(hosts, "/etc/hosts", "rw"),
+		bind(l.userDataDir(machine.Name), "/etc/machine", "ro"),
+	}
+	// Overlay file systems do not stack, so data of containers is on the host's disk.
+	for _, dir := range data {
+		data := filepath.Join(l.machineDir(machine.Name), dir)
+		if err := os.MkdirAll(data, 0o700); err != nil {
+			return nil, err
+		}
+		mounts = append(mounts, bind(data, "/var/lib/"+dir, "rw"))
+	}
 	if _, err := os.Stat("/lib/modules"); err == nil {
 		mounts = append(mounts, bind("/lib/modules", "/lib/modules", "ro"))
 	}
+	return mounts, nil
+}
+
+// bootMachine starts a machine and waits until systemd has booted it.
+func (l *Landscape) bootMachine(ctx context.Context, client *containers.Client, machine Machine, image string, mounts []specs.Mount) error {
 	if err := l.network().EnsureMachine(ctx, machine.Name, machine.Number); err != nil {
 		return err
 	}

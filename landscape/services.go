@@ -115,10 +115,12 @@ func (l *Landscape) ensureResolver(ctx context.Context, client *containers.Clien
 func (l *Landscape) corefile(resolvers []netip.Addr) string {
 	var hosts strings.Builder
 	fmt.Fprintf(&hosts, "        %s %s\n", l.network().Gateway(), RegistryHost)
+	machines := l.state.hosts()
 	for _, cluster := range l.state.Clusters {
-		for _, machine := range cluster.Machines {
-			fmt.Fprintf(&hosts, "        %s %s\n", l.network().Machine(machine.Number), machine.Name)
-		}
+		machines = append(machines, cluster.Machines...)
+	}
+	for _, machine := range machines {
+		fmt.Fprintf(&hosts, "        %s %s\n", l.network().Machine(machine.Number), machine.Name)
 	}
 	fallback := `    template ANY ANY {
         rcode NXDOMAIN

@@ -34,7 +34,7 @@ type Status struct {
 	Problems []string `json:"problems,omitempty"`
 }
 
-// ServiceStatus is a container that serves machines.
+// ServiceStatus is a container that serves machines, or a server for provider-hosts.
 type ServiceStatus struct {
 	Name    string `json:"name"`
 	Running bool   `json:"running"`
@@ -133,7 +133,8 @@ func (l *Landscape) Status(ctx context.Context) (*Status, error) {
 		return nil, err
 	}
 	status := &Status{Name: l.Name, Dir: l.Dir, Subnet: l.network().Subnet().String(), Registry: l.registryAddress().String()}
-	for _, name := range []string{registryContainer, pushContainer, resolverContainer} {
+	names := append([]string{registryContainer, pushContainer, resolverContainer}, machineNames(l.state.hosts())...)
+	for _, name := range names {
 		status.Containers = append(status.Containers, ServiceStatus{Name: name, Running: l.running(name)})
 	}
 	for _, cluster := range l.state.Clusters {

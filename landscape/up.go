@@ -47,6 +47,9 @@ type UpOptions struct {
 	// Seeds is the number of seeds of the garden, with the runtime cluster; 0 keeps the current number. Each further one is a cluster
 	// of its own. The number cannot shrink: seeds may have shoots.
 	Seeds int
+	// Hosts is the number of servers for provider-hosts, which belong to no cluster; 0 keeps the current number. The number cannot shrink: they may be
+	// machines of shoots. They need a garden.
+	Hosts int
 	// Version is the cluster's Kubernetes version, such as "v1.36.3"; empty for the version it has, or the default of the
 	// distribution for a new cluster. The version of a cluster that exists cannot be changed.
 	Version string
@@ -175,6 +178,9 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 		}
 	}
 	l.state.Clusters = next
+	if l.state.Hosts, err = planHosts(l.state.Hosts, options.Hosts); err != nil {
+		return err
+	}
 	l.state.VirtualGarden = l.state.VirtualGarden || options.Gardener != ""
 	if err := l.save(); err != nil {
 		return err
@@ -196,6 +202,11 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 	if options.Gardener == "" {
 		return nil
 	}
+	if l.state.Hosts > 0 {
+		if err := u.bringUpHosts(ctx); err != nil {
+			return err
+		}
+	}
 	// Only now, when the gardenlets of all seeds have the new image.
 	if err := u.rollShoots(ctx); err != nil {
 		return err
@@ -208,6 +219,12 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 
 // plan returns the desired clusters, and the machines to remove. It changes nothing.
 func (l *Landscape) plan(options UpOptions, defaultVersion string) (next []Cluster, removed []Machine, err error) {
+	if options.Cluster == hostPrefix {
+		return nil, nil, fmt.Errorf("a cluster cannot be named %q: its machines would have the names of hosts", hostPrefix)
+	}
+	if _, err := planHosts(l.state.Hosts, options.Hosts); err != nil {
+		return nil, nil, err
+	}
 	if options.Cluster == VirtualGarden {
 		return nil, nil, fmt.Errorf("cluster %q is the garden itself, which runs in cluster %q: choose another name", VirtualGarden, RuntimeCluster)
 	}
@@ -307,14 +324,14 @@ func (l *Landscape) has(cluster string) bool {
 }
 
 func freeMachineNumber(clusters []Cluster) (int, error) {
-	for number := range host.MaxMachines {
+	for number := range host.MaxMachines - maxHosts {
 		if !slices.ContainsFunc(clusters, func(c Cluster) bool {
 			return slices.ContainsFunc(c.Machines, func(m Machine) bool { return m.Number == number })
 		}) {
 			return number, nil
 		}
 	}
-	return 0, fmt.Errorf("a landscape has room for %d machines", host.MaxMachines)
+	return 0, fmt.Errorf("a landscape has room for %d machines", host.MaxMachines-maxHosts)
 }
 
 // artifacts are the artifacts of the distribution by product, and those of Kubernetes by version, with all versions that were built:

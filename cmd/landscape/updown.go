@@ -32,6 +32,7 @@ func (c *cli) upCommand() *cobra.Command {
   landscape up --only-clusters                 # without the garden
   landscape up --machines 3                    # the runtime cluster with three machines, more or fewer than before
   landscape up --seeds 2                       # a second seed, which is a cluster of its own
+  landscape up --hosts 5                       # five servers for provider-hosts, see docs/provider-hosts.md
   landscape up --cluster other --machines 1    # a second cluster, beside the runtime cluster
   landscape up --check                         # only say whether this computer can do it; builds nothing
   landscape up --json | jq                     # for programs: one object for each thing that happens
@@ -55,6 +56,12 @@ func (c *cli) upCommand() *cobra.Command {
 			}
 			if onlyClusters && options.Seeds > 0 {
 				return errors.New("--seeds needs a garden: leave out --only-clusters")
+			}
+			if cmd.Flags().Changed("hosts") && options.Hosts < 1 {
+				return fmt.Errorf("--hosts must be at least 1, not %d", options.Hosts)
+			}
+			if onlyClusters && options.Hosts > 0 {
+				return errors.New("--hosts needs a garden: leave out --only-clusters")
 			}
 			options.Shoot = !onlyClusters && !withoutShoot
 			l, err := c.open()
@@ -109,6 +116,7 @@ func (c *cli) upCommand() *cobra.Command {
 	cmd.Flags().StringVar(&options.Cluster, "cluster", "", "cluster to bring up or change (default: runtime)")
 	cmd.Flags().IntVar(&options.Machines, "machines", 0, "number of machines of the cluster (default: what it has, or 1)")
 	cmd.Flags().IntVar(&options.Seeds, "seeds", 0, "number of seeds of the garden: local, which is the runtime cluster, local-2 and so on (default: what it has, or 1)")
+	cmd.Flags().IntVar(&options.Hosts, "hosts", 0, "number of servers that belong to no cluster, and are in the inventory of provider-hosts (default: what it has, or none)")
 	cmd.Flags().StringVar(&options.Version, "kubernetes-version", "", "Kubernetes version of a new cluster, such as v1.35.4 (default: the distribution's); it must have been built")
 	cmd.Flags().BoolVar(&options.RotateEncryptionKeys, "rotate-encryption-keys", false,
 		"rotate the keys that Secrets of the clusters and resources of the garden are encrypted with in etcd; those of clusters are rotated anyway after 90 days")

@@ -9,6 +9,7 @@ package bastion
 import (
 	"context"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,12 +48,14 @@ type Values struct {
 func Add(mgr manager.Manager, v Values) error {
 	r := &reconciler{Values: v, gardenCache: v.Garden.GetClient(), gardenAPI: v.Garden.GetAPIReader(), seedCache: mgr.GetClient()}
 	return builder.ControllerManagedBy(mgr).Named("bastion").WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs}).
-		// Heartbeats change the status only.
+		// Heartbeats do not count. The rest of the status does: what was written by a cache that was behind is corrected.
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &operationsv1alpha1.Bastion{},
 			&handler.TypedEnqueueRequestForObject[*operationsv1alpha1.Bastion]{}, predicate.TypedFuncs[*operationsv1alpha1.Bastion]{
 				UpdateFunc: func(e event.TypedUpdateEvent[*operationsv1alpha1.Bastion]) bool {
 					return e.ObjectOld.Generation != e.ObjectNew.Generation || len(e.ObjectOld.Finalizers) != len(e.ObjectNew.Finalizers) ||
-						e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil
+						e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil ||
+						!apiequality.Semantic.DeepEqual(e.ObjectOld.Status.Conditions, e.ObjectNew.Status.Conditions) ||
+						!apiequality.Semantic.DeepEqual(e.ObjectOld.Status.Ingress, e.ObjectNew.Status.Ingress)
 				},
 				// Deletions count: if someone else has removed the finalizer, the Bastion in the seed is left.
 			})).

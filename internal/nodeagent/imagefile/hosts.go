@@ -24,10 +24,9 @@ import (
 
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/nodeagent/rootfs"
+	"gardener.cloud/gardener/pkg/containerd"
 )
 
-// CertsDir is where containerd reads the configuration of registries.
-const CertsDir = "/etc/containerd/certs.d"
 
 // headersWithin is how long a registry may take to begin its response, after which the next one is tried.
 const headersWithin = 30 * time.Second
@@ -72,7 +71,7 @@ func sources(root rootfs.Dir, image string) ([]source, error) {
 	var server bool
 	var dir string
 	for _, name := range []string{registry, strings.ReplaceAll(registry, ":", "_"), "_default"} {
-		dir = CertsDir + "/" + name
+		dir = containerd.CertsDir + "/" + name
 		data, err := root.Read(dir + "/hosts.toml")
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -214,7 +213,7 @@ func caPool(root rootfs.Dir, dir string, files []string) (*x509.CertPool, error)
 func Probe(ctx context.Context, root rootfs.Dir, registry string, mirror extensionsv1alpha1.RegistryHost) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	caPool, err := caPool(root, CertsDir+"/"+registry, mirror.CACerts)
+	caPool, err := caPool(root, containerd.CertsDir+"/"+registry, mirror.CACerts)
 	if err != nil {
 		return fmt.Errorf("registry host %q: %w", mirror.URL, err)
 	}

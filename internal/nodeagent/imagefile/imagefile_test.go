@@ -28,6 +28,7 @@ import (
 
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/nodeagent/rootfs"
+	"gardener.cloud/gardener/pkg/containerd"
 )
 
 // layer has files by name. A content that starts with "->" is a link.
@@ -75,7 +76,7 @@ func TestExtract(t *testing.T) {
 	}
 	root := rootfs.Dir(t.TempDir())
 	hosts := fmt.Sprintf("server = %q\n[host.%q]\noverride_path = true\n", "http://127.0.0.1:1", server.URL+"/v2/example.com")
-	if err := root.Write(CertsDir+"/example.com/hosts.toml", []byte(hosts), 0o644); err != nil {
+	if err := root.Write(containerd.CertsDir+"/example.com/hosts.toml", []byte(hosts), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	replacements := 0
@@ -161,7 +162,7 @@ func TestExtractOnlyWhatTheImageSays(t *testing.T) {
 			t.Cleanup(mirror.Close)
 			root := rootfs.Dir(t.TempDir())
 			hosts := fmt.Sprintf("server = %q\n[host.%q]\n%s\n", tc.server, mirror.URL, tc.mirror)
-			if err := errors.Join(root.Write(CertsDir+"/example.com/hosts.toml", []byte(hosts), 0o644), root.Write("/bin/a", []byte("before"), 0o755)); err != nil {
+			if err := errors.Join(root.Write(containerd.CertsDir+"/example.com/hosts.toml", []byte(hosts), 0o644), root.Write("/bin/a", []byte("before"), 0o755)); err != nil {
 				t.Fatal(err)
 			}
 			err := Extract(t.Context(), root, "example.com/tools:v1", []File{{InImage: "/bin/a", Path: "/bin/a", Mode: 0o755}}, func() error { return nil })
@@ -214,7 +215,7 @@ func TestCACertificatesOfARegistry(t *testing.T) {
 				mirror.CACerts = []string{tc.file}
 				hosts += fmt.Sprintf("ca = %q\n", tc.file)
 			}
-			for path, data := range map[string]string{"/etc/ca.crt": string(caBundle), CertsDir + "/example.com/ca.crt": string(caBundle), CertsDir + "/example.com/hosts.toml": hosts} {
+			for path, data := range map[string]string{"/etc/ca.crt": string(caBundle), containerd.CertsDir + "/example.com/ca.crt": string(caBundle), containerd.CertsDir + "/example.com/hosts.toml": hosts} {
 				if err := root.Write(path, []byte(data), 0o644); err != nil {
 					t.Fatal(err)
 				}
@@ -255,7 +256,7 @@ func TestSources(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			root := rootfs.Dir(t.TempDir())
 			if tc.file != "" {
-				if err := root.Write(CertsDir+"/"+tc.file+"/hosts.toml", []byte(tc.hosts), 0o644); err != nil {
+				if err := root.Write(containerd.CertsDir+"/"+tc.file+"/hosts.toml", []byte(tc.hosts), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}

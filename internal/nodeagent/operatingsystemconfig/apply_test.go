@@ -18,6 +18,7 @@ import (
 	"gardener.cloud/gardener/internal/nodeagent/imagefile"
 	"gardener.cloud/gardener/internal/nodeagent/rootfs"
 	"gardener.cloud/gardener/internal/nodeagent/systemd/fake"
+	"gardener.cloud/gardener/pkg/containerd"
 )
 
 // machine is a machine, with the reconciler that applies configurations to it.
@@ -369,7 +370,7 @@ func TestContainerd(t *testing.T) {
 	if diff := cmp.Diff([]string{"b.example.com"}, m.mustApply(osc).unready); diff != "" {
 		t.Errorf("mirrors that are not ready (-want +got):\n%s", diff)
 	}
-	if !m.Root.Exists(hostsPath("a.example.com")) || m.Root.Exists(hostsPath("b.example.com")) {
+	if !m.Root.Exists(containerd.HostsPath("a.example.com")) || m.Root.Exists(containerd.HostsPath("b.example.com")) {
 		t.Errorf("files are %v", m.files())
 	}
 	ready = nil
@@ -390,7 +391,7 @@ func TestContainerd(t *testing.T) {
 	if !strings.Contains(config, "SystemdCgroup = true") || !strings.Contains(config, "oom_score = -1") || strings.Contains(config, "pause:1") {
 		t.Errorf("containerd's configuration is\n%s", config)
 	}
-	if m.Root.Exists("/etc/containerd/certs.d/a.example.com") || !m.Root.Exists(hostsPath("b.example.com")) {
+	if m.Root.Exists("/etc/containerd/certs.d/a.example.com") || !m.Root.Exists(containerd.HostsPath("b.example.com")) {
 		t.Errorf("files are %v", m.files())
 	}
 	if diff := cmp.Diff(map[string]int{"containerd.service": 2}, m.systemd.Starts()); diff != "" {

@@ -15,8 +15,8 @@ import (
 
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
-	"gardener.cloud/gardener/internal/nodeagent/imagefile"
 	"gardener.cloud/gardener/internal/nodeagent/rootfs"
+	"gardener.cloud/gardener/pkg/containerd"
 )
 
 const (
@@ -83,7 +83,7 @@ func renderContainerd(base []byte, c *extensionsv1alpha1.ContainerdConfig, syste
 		config["imports"] = imports
 	}
 	plugins := section(config, "plugins")
-	section(plugins, pluginImages, "registry")["config_path"] = imagefile.CertsDir
+	section(plugins, pluginImages, "registry")["config_path"] = containerd.CertsDir
 	section(plugins, pluginRuntime, "containerd", "runtimes", "runc")["runtime_type"] = "io.containerd.runc.v2"
 	section(plugins, pluginRuntime, "containerd", "runtimes", "runc", "options")["SystemdCgroup"] = systemdCgroup
 	if c != nil {

@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -15,9 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 	"gardener.cloud/gardener/internal/machinecontroller/driver"
+	"gardener.cloud/gardener/pkg/containerd"
 )
 
 // Labels of the pods.
@@ -31,8 +34,6 @@ const (
 const (
 	userDataKey = "userdata"
 	volumeName  = "machine"
-	// certificatesDir is where containerd reads the configuration of registries.
-	certificatesDir = "/etc/containerd/certs.d"
 )
 
 // decode reads the providerSpec of a class. The error has all invalid fields.
@@ -104,19 +105,14 @@ func isURL(s string) bool {
 
 // hostsFile renders the hosts.toml of a registry.
 func hostsFile(registry localv1alpha1.MachineRegistry) []byte {
-	var out bytes.Buffer
-	server := registry.Server
-	if server == "" {
-		server = "https://" + registry.Host
-	}
-	fmt.Fprintf(&out, "server = %q\n", server)
+	config := extensionsv1alpha1.RegistryConfig{Server: new(cmp.Or(registry.Server, "https://"+registry.Host))}
 	for _, mirror := range registry.Mirrors {
-		fmt.Fprintf(&out, "\n[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n", mirror)
-		if u, err := url.Parse(mirror); err == nil && strings.Trim(u.Path, "/") != "" {
-			out.WriteString("  override_path = true\n")
-		}
+		u, err := url.Parse(mirror)
+		config.Hosts = append(config.Hosts, extensionsv1alpha1.RegistryHost{
+			URL: mirror, OverridePath: new(err == nil && strings.Trim(u.Path, "/") != ""),
+		})
 	}
-	return out.Bytes()
+	return containerd.HostsFile(config)
 }
 
 func secretName(machine string) string { return "machine-" + machine }
@@ -136,7 +132,7 @@ func objects(request driver.Request, spec *localv1alpha1.MachineProviderSpec, na
 		key := fmt.Sprintf("hosts-%d.toml", i)
 		secret.Data[key] = hostsFile(registry)
 		mounts = append(mounts, corev1.VolumeMount{
-			Name: volumeName, MountPath: certificatesDir + "/" + registry.Host + "/hosts.toml", SubPath: key, ReadOnly: true,
+			Name: volumeName, MountPath: containerd.HostsPath(registry.Host), SubPath: key, ReadOnly: true,
 		})
 	}
 	volumes := []corev1.Volume{{Name: volumeName, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{

@@ -9,7 +9,6 @@ sed -n 's/^MemTotal: *\([0-9]*\) kB$/memory=\1Ki/p' "$root/proc/meminfo"
 
 [ "$(id -u)" = 0 ] || problem "the user is not root: let it use sudo without a password"
 [ -d "$root/run/systemd/system" ] || problem "it does not run systemd"
-[ -e "$root/sys/fs/cgroup/cgroup.controllers" ] || problem "it has no cgroup v2"
 case "$(containerd --version 2>/dev/null)" in
 *" v2."* | *" 2."*) ;;
 *) problem "containerd 2 is not installed" ;;
@@ -23,7 +22,7 @@ for path in /var/lib/gardener-host /var/lib/gardener-node-agent /etc/kubernetes 
   [ ! -e "$root$path" ] || problem "$path exists"
 done
 # /var/lib/kubelet itself may be a disk of the operator.
-for path in "$root"/var/lib/kubelet/* "$root"/etc/cni/net.d/* "$root"/sys/fs/cgroup/kubepods*; do
+for path in "$root"/var/lib/kubelet/* "$root"/etc/cni/net.d/* "$root"/sys/fs/cgroup/kubepods* "$root"/sys/fs/cgroup/*/kubepods*; do
   [ "${path##*/}" = lost+found ] || [ ! -e "$path" ] || problem "${path#"$root"} exists"
 done
 awk '$2 ~ "^(/var/lib/(kubelet|containerd)|/run/containerd)/|^/run/netns/cni-" { print "problem=" $2 " is mounted" }' "$root/proc/mounts"

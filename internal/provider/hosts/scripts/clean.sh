@@ -13,9 +13,12 @@ for unit in $units; do
   systemctl disable --now "$unit.service" 2>/dev/null
 done
 systemctl stop containerd.service
-# Containers outlive containerd.
+# Containers outlive containerd. cgroup v1 has no cgroup.kill.
 for group in "$root"/sys/fs/cgroup/kubepods.slice "$root"/sys/fs/cgroup/kubepods; do
   [ ! -e "$group/cgroup.kill" ] || echo 1 >"$group/cgroup.kill"
+done
+find "$root"/sys/fs/cgroup/*/kubepods* -name cgroup.procs -exec cat {} + 2>/dev/null | while read -r pid; do
+  kill -9 "$pid"
 done
 for path in "$root"/proc/[0-9]*; do
   [ "$(cat "$path/comm" 2>/dev/null)" != containerd-shim ] || kill -9 "${path##*/}"
@@ -56,7 +59,7 @@ rm -rf "$root"/var/lib/kubelet/* "$root"/etc/kubernetes "$root"/etc/cni/net.d/* 
   "$root"/var/lib/ssl "$root"/var/lib/ca-certificates-local "$root"/var/lib/gardener-node-agent
 update-ca-certificates >/dev/null
 # The last cgroups first: a cgroup with others in it is not removed.
-find "$root"/sys/fs/cgroup/kubepods* -depth -type d -exec rmdir {} + 2>/dev/null
+find "$root"/sys/fs/cgroup/kubepods* "$root"/sys/fs/cgroup/*/kubepods* -depth -type d -exec rmdir {} + 2>/dev/null
 systemctl daemon-reload
 swapon -a
 # Last: until then, it is known whose machine this was.

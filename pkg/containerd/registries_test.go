@@ -1,4 +1,4 @@
-package operatingsystemconfig
+package containerd
 
 import (
 	"testing"
@@ -8,14 +8,14 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 )
 
-func TestHosts(t *testing.T) {
-	got := string(hosts(extensionsv1alpha1.RegistryConfig{
+func TestHostsFile(t *testing.T) {
+	got := string(HostsFile(extensionsv1alpha1.RegistryConfig{
 		Upstream: "docker.io", Server: new("https://registry-1.docker.io"), Hosts: []extensionsv1alpha1.RegistryHost{
 			{URL: "https://b.example.com", CACerts: []string{"/ca.crt"}},
 			{URL: "http://a.example.com/v2/docker.io", OverridePath: new(true), Capabilities: []extensionsv1alpha1.RegistryCapability{extensionsv1alpha1.PullCapability}},
 		},
 	}))
-	want := `# Written by gardener-node-agent.
+	want := `# Written by Gardener.
 server = "https://registry-1.docker.io"
 
 [host."https://b.example.com"]
@@ -27,6 +27,6 @@ capabilities = ["pull"]
 override_path = true
 `
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("hosts() (-want +got):\n%s", diff)
+		t.Errorf("HostsFile() (-want +got):\n%s", diff)
 	}
 }
