@@ -16,6 +16,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -25,6 +26,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authenticationv1alpha1 "gardener.cloud/gardener/api/authentication/v1alpha1"
@@ -32,6 +34,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+	hostsv1alpha1 "gardener.cloud/gardener/api/provider/hosts/v1alpha1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/landscape/addon"
@@ -248,7 +251,8 @@ func (l *Landscape) Client(cluster string) (client.WithWatch, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiregistrationv1.AddToScheme(scheme),
 		corev1beta1.AddToScheme(scheme), gardencorev1.AddToScheme(scheme), authenticationv1alpha1.AddToScheme(scheme),
-		machinev1alpha1.AddToScheme(scheme), operatorv1alpha1.AddToScheme(scheme), seedmanagementv1alpha1.AddToScheme(scheme)); err != nil {
+		machinev1alpha1.AddToScheme(scheme), operatorv1alpha1.AddToScheme(scheme), seedmanagementv1alpha1.AddToScheme(scheme),
+		apiextensionsv1.AddToScheme(scheme), hostsv1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	return client.NewWithWatch(config, client.Options{Scheme: scheme})

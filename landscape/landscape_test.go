@@ -134,6 +134,12 @@ func TestCorefile(t *testing.T) {
 	if got := l.corefile([]netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}); !strings.Contains(got, "forward . 192.0.2.1 192.0.2.2 {") || strings.Contains(got, "NXDOMAIN") {
 		t.Errorf("with resolvers it is:\n%s", got)
 	}
+	l.state.Hosts = 1
+	for _, want := range []string{"172.30.0.101 host-0\n", "local.gardener.cloud:53 {\n", "forward . 172.30.0.2:30053 {\n"} {
+		if got := l.corefile(nil); !strings.Contains(got, want) || strings.Contains(alone, want) {
+			t.Errorf("with hosts it lacks %q, or without has it:\n%s", want, got)
+		}
+	}
 }
 
 func TestPushTarget(t *testing.T) {

@@ -25,7 +25,7 @@ func (u *upRun) providerExtension(ctx context.Context) (*operatorv1alpha1.Extens
 	if err != nil {
 		return nil, err
 	}
-	dns, runtimeDNS := localDNSValues(u.state.Clusters)
+	dns, runtimeDNS := localDNSValues(u.state.Clusters, u.state.Hosts > 0)
 	values, err := u.providerValues(dns)
 	if err != nil {
 		return nil, err
@@ -96,10 +96,10 @@ func (u *upRun) defaultDomain() *corev1.Secret {
 }
 
 // localDNSValues say where the DNS server of each seed listens, and that of the garden itself, which has the address and the port in the runtime
-// cluster: two Services cannot share them, so it serves the names of the seed there too. Other clusters reach them only if there are several seeds.
-func localDNSValues(clusters []Cluster) (seeds, garden map[string]any) {
+// cluster: two Services cannot share them, so it serves the names of the seed there too. Others reach them only if there are several seeds, or hosts.
+func localDNSValues(clusters []Cluster, hosts bool) (seeds, garden map[string]any) {
 	seeds = map[string]any{"servedByGarden": []string{seedName}, "zones": []string{addon.LocalZone}}
-	if len(seedClusters(clusters)) > 1 {
+	if hosts || len(seedClusters(clusters)) > 1 {
 		seeds["nodePort"] = localDNSNodePort
 	}
 	garden = maps.Clone(seeds)

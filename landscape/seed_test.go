@@ -68,7 +68,7 @@ func TestLocalDNS(t *testing.T) {
 			if diff := cmp.Diff(tc.servers, got); diff != "" {
 				t.Errorf("servers (-want +got):\n%s", diff)
 			}
-			seeds, garden := localDNSValues(tc.clusters)
+			seeds, garden := localDNSValues(tc.clusters, false)
 			if diff := cmp.Diff([]map[string]any{tc.seeds, tc.garden}, []map[string]any{seeds, garden}); diff != "" {
 				t.Errorf("values (-want +got):\n%s", diff)
 			}
@@ -165,7 +165,7 @@ func TestSeed(t *testing.T) {
 
 // The Extension is valid, and what gardener-operator makes of it in the runtime cluster, and the gardenlet in a seed, are values of the chart.
 func TestProviderExtension(t *testing.T) {
-	seeds, garden := localDNSValues([]Cluster{{Name: "runtime", Machines: []Machine{{"runtime-0", 0}}}})
+	seeds, garden := localDNSValues([]Cluster{{Name: "runtime", Machines: []Machine{{"runtime-0", 0}}}}, false)
 	raw := func(values map[string]any) *apiextensionsv1.JSON {
 		data, err := json.Marshal(values)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 
+	"gardener.cloud/gardener/landscape/addon"
 	"gardener.cloud/gardener/landscape/containers"
 	"gardener.cloud/gardener/landscape/host"
 )
@@ -134,15 +135,31 @@ func (l *Landscape) corefile(resolvers []netip.Addr) string {
     cache 30
 `, servers)
 	}
-	return fmt.Sprintf(`.:53 {
+	return l.zone(".", hosts.String()+"        ttl 30\n", fallback) + l.localZone()
+}
+
+// zone is what the resolver answers for names in a domain.
+func (l *Landscape) zone(domain, hosts, fallback string) string {
+	return fmt.Sprintf(`%s:53 {
     bind %s
     errors
     hosts {
-%s        ttl 30
-        fallthrough
+%s        fallthrough
     }
 %s}
-`, l.network().Gateway(), hosts.String(), fallback)
+`, domain, l.network().Gateway(), hosts, fallback)
+}
+
+// localZone has hosts resolve the names of their shoots, which the seeds serve. Machines of clusters do not need them.
+func (l *Landscape) localZone() string {
+	if l.state.Hosts == 0 {
+		return ""
+	}
+	var servers []netip.AddrPort
+	for _, cluster := range seedClusters(l.state.Clusters) {
+		servers = append(servers, netip.AddrPortFrom(l.network().Machine(cluster.Machines[0].Number), localDNSNodePort))
+	}
+	return l.zone(addon.LocalZone, fmt.Sprintf("        %s %s\n", l.network().Gateway(), RegistryHost), addon.Forward(servers...))
 }
 
 // hostResolvers are the name servers of the host. A resolver on the host's loopback cannot be reached from the landscape's network, so

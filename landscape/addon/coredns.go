@@ -37,15 +37,20 @@ const LocalZone = "local.gardener.cloud"
 
 // zone forwards queries for names of clusters to the servers of their zone. Answers are not cached, so a new name resolves at once.
 func zone(domain string, servers ...netip.AddrPort) string {
-	zone := domain + ":8053 {\n    errors\n"
+	return domain + ":8053 {\n    errors\n" + Forward(servers...) + "}\n"
+}
+
+// Forward is the part of a CoreDNS configuration that asks servers, each for what those before it do not know.
+func Forward(servers ...netip.AddrPort) string {
+	forward := ""
 	for i, server := range servers {
-		zone += fmt.Sprintf("    forward . %s {\n        max_concurrent 1000\n", server)
+		forward += fmt.Sprintf("    forward . %s {\n        max_concurrent 1000\n", server)
 		if i < len(servers)-1 {
-			zone += "        next NXDOMAIN\n"
+			forward += "        next NXDOMAIN\n"
 		}
-		zone += "    }\n"
+		forward += "    }\n"
 	}
-	return zone + "}\n"
+	return forward
 }
 
 // registryZone is the one name of the zone that provider-local does not serve: the landscape's resolver, which machines use, does.

@@ -108,6 +108,7 @@ func testMachine(t *testing.T, s hoststest.Server, h *hostsv1alpha1.Host, privat
 	for _, want := range []string{
 		"kubelet.service is active", "/var/lib/kubelet/pods exists", "/etc/kubernetes exists", "/etc/cni/net.d/10-flannel.conflist exists", "the network interface cni0 exists",
 		"/var/lib/kubelet/pods/1/volume is mounted", "/var/lib/gardener-host exists", "/sys/fs/cgroup/kubepods.slice exists",
+		"the nftables table ip kube-proxy exists",
 	} {
 		if !slices.Contains(left, want) {
 			t.Errorf("%q is not found: %q", want, left)
@@ -140,6 +141,9 @@ func testMachine(t *testing.T, s hoststest.Server, h *hostsv1alpha1.Host, privat
 	}
 	if rules := s.Read("iptables"); rules != "*filter\n-A INPUT -p tcp --dport 22 -j ACCEPT\nCOMMIT\n" {
 		t.Errorf("rules are %q", rules)
+	}
+	if tables := s.Read("nft"); tables != "table ip filter\n" {
+		t.Errorf("tables of nftables are %q", tables)
 	}
 	if config := s.Read("etc/containerd/config.toml"); config != "of the operator" {
 		t.Errorf("the configuration of containerd is %q", config)

@@ -27,6 +27,10 @@ is-active) [ -e $ROOT/active/$3 ] ;;
 start) touch $ROOT/active/$3 ;;
 disable) rm -f $ROOT/active/$3 ;;
 esac`,
+	"nft": `case "$1" in
+list) cat $ROOT/nft ;;
+delete) sed -i "/^table $3 $4\$/d" $ROOT/nft ;;
+esac`,
 	"umount":        `[ ! -e $ROOT/busy ] && sed -i "\\| $2 |d" $ROOT/proc/mounts`,
 	"ip":            `rmdir $ROOT/sys/class/net/$3`,
 	"iptables-save": `printf '%s\n' '*filter' ':KUBE-FORWARD - [0:0]' '-A INPUT -p tcp --dport 22 -j ACCEPT' '-A FORWARD -j KUBE-FORWARD' COMMIT`, "iptables-restore": `cat >$ROOT/iptables`,
@@ -70,7 +74,7 @@ func New(t *testing.T, hostname string) Server {
 	s.Write(t, "proc/meminfo", "MemTotal:       16310012 kB\n")
 	s.Write(t, "proc/mounts", disks)
 	for _, file := range []string{
-		"run/systemd/system/x", "sys/fs/cgroup/cgroup.controllers", "opt/cni/bin/loopback",
+		"nft", "run/systemd/system/x", "sys/fs/cgroup/cgroup.controllers", "opt/cni/bin/loopback",
 		"etc/systemd/system/ssh.service", "active/x", "sys/class/net/eth0/x", "var/lib/containerd/io.containerd.metadata.v1.bolt/meta.db",
 		"var/lib/kubelet/lost+found/x", "var/lib/kubelet-backup/x",
 	} {
@@ -231,6 +235,7 @@ func (s Server) BecomeNode(t *testing.T) {
 		"active/kubelet.service": "", "etc/systemd/system/kubelet.service": "", "var/lib/kubelet/pods/1/volume/data": "precious", "etc/kubernetes/x": "", "etc/cni/net.d/10-flannel.conflist": "",
 		"sys/fs/cgroup/kubepods.slice/cgroup.kill": "", "sys/fs/cgroup/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice/cgroup.kill": "",
 		"var/lib/gardener-node-agent/containerd-base.toml": "of the operator", "etc/containerd/config.toml": "of Gardener",
+		"nft":         "table ip filter\ntable ip kube-proxy\ntable ip6 flannel-ipv6\n",
 		"proc/mounts": disks + "/dev/sdb /var/lib/kubelet/pods/1/volume ext4 rw 0 0\n",
 	} {
 		s.Write(t, name, content)

@@ -31,6 +31,9 @@ for path in "$root"/sys/class/net/*; do
   cni* | flannel* | cali* | vxlan.calico | cilium* | kube-* | nodelocaldns | veth*) problem "the network interface ${path##*/} exists" ;;
   esac
 done
+if command -v nft >/dev/null; then
+  nft list tables | sed -nE 's/^(table .* (kube-proxy|flannel-ipv[46]|calico|cali-.*))$/problem=the nftables \1 exists/p'
+fi
 for path in "$root"/proc/[0-9]*; do
   [ "$(cat "$path/comm" 2>/dev/null)" != containerd-shim ] || problem "a container is running: process ${path##*/}"
 done

@@ -45,6 +45,11 @@ for tables in iptables ip6tables; do
     $tables-save | grep -vE 'KUBE-|FLANNEL|CNI-|cali-|CILIUM' | $tables-restore
   fi
 done
+if command -v nft >/dev/null; then
+  nft list tables | grep -E ' (kube-proxy|flannel-ipv[46]|calico|cali-.*)$' | while read -r table; do
+    nft delete $table # the word table, the family and the name
+  done
+fi
 
 [ ! -e "$root/var/lib/gardener-node-agent/containerd-base.toml" ] ||
   cp "$root/var/lib/gardener-node-agent/containerd-base.toml" "$root/etc/containerd/config.toml"
