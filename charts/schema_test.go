@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	operatorconfigv1alpha1 "gardener.cloud/gardener/api/config/operator/v1alpha1"
 	providerlocalconfigv1alpha1 "gardener.cloud/gardener/api/config/providerlocal/v1alpha1"
@@ -79,10 +78,9 @@ type selfUpgradeValues struct {
 }
 
 type providerHostsValues struct {
-	Image      string                              `json:"image"`
-	Replicas   int32                               `json:"replicas"`
-	LogLevel   string                              `json:"logLevel"`
-	Registries []extensionsv1alpha1.RegistryConfig `json:"registries"`
+	Image    string `json:"image"`
+	Replicas int32  `json:"replicas"`
+	LogLevel string `json:"logLevel"`
 	// Gardener is what gardenlet adds: it may add more.
 	Gardener apiextensionsv1.JSON `json:"gardener"`
 }

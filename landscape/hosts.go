@@ -26,7 +26,6 @@ import (
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	hostsv1alpha1 "gardener.cloud/gardener/api/provider/hosts/v1alpha1"
 	"gardener.cloud/gardener/charts"
@@ -99,7 +98,7 @@ func (u *upRun) bringUpHosts(ctx context.Context) error {
 
 // ensureHost starts a server, and returns it as the inventory has it.
 func (u *upRun) ensureHost(ctx context.Context, machine Machine, image string) (*hostsv1alpha1.Host, error) {
-	userData, err := render("host.sh.tmpl", nil)
+	userData, err := render("host.sh.tmpl", map[string]any{"Mirrors": u.mirrors(), "Registry": u.registryAddress()})
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +164,7 @@ func (u *upRun) enterHosts(ctx context.Context, hosts []client.Object, report fu
 	if err != nil {
 		return err
 	}
-	extension, err := hostsExtension(chart, u.image, u.hostRegistries())
+	extension, err := hostsExtension(chart, u.image)
 	if err != nil {
 		return err
 	}
@@ -230,8 +229,8 @@ func hostsChecked(hosts []*hostsv1alpha1.Host, want int) error {
 }
 
 // hostsExtension is the Extension of provider-hosts. It is installed also without a shoot that needs it, as its definitions come with it.
-func hostsExtension(chart, image string, registries []extensionsv1alpha1.RegistryConfig) (*operatorv1alpha1.Extension, error) {
-	values, err := json.Marshal(map[string]any{"image": image, "registries": registries})
+func hostsExtension(chart, image string) (*operatorv1alpha1.Extension, error) {
+	values, err := json.Marshal(map[string]any{"image": image})
 	if err != nil {
 		return nil, err
 	}
@@ -252,19 +251,6 @@ func hostsExtension(chart, image string, registries []extensionsv1alpha1.Registr
 			}},
 		},
 	}, nil
-}
-
-// hostRegistries are the mirrors of the landscape's own machines.
-func (u *upRun) hostRegistries() []extensionsv1alpha1.RegistryConfig {
-	var registries []extensionsv1alpha1.RegistryConfig
-	for _, mirror := range u.mirrors() {
-		registries = append(registries, extensionsv1alpha1.RegistryConfig{
-			Upstream: mirror.Host, Server: new(mirror.Server), Hosts: []extensionsv1alpha1.RegistryHost{{
-				URL: fmt.Sprintf("http://%s/v2/%s", u.registryAddress(), mirror.Host), OverridePath: new(true),
-			}},
-		})
-	}
-	return registries
 }
 
 // hostSamples are the objects that Shoots on servers refer to.

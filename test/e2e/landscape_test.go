@@ -44,6 +44,7 @@ import (
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+	hostsv1alpha1 "gardener.cloud/gardener/api/provider/hosts/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/example"
 	"gardener.cloud/gardener/internal/kube"
@@ -104,6 +105,7 @@ func TestLandscape(t *testing.T) {
 	l.timed(t, "a shoot without nodes", func(t *testing.T) { testWorkerless(t, l) })
 	l.timed(t, "a hibernated shoot", func(t *testing.T) { testHibernated(t, l) })
 	l.timed(t, "a shoot with a node", func(t *testing.T) { testShoot(t, l) })
+	l.timed(t, "a shoot on a server", func(t *testing.T) { testHosts(t, l) })
 	l.timed(t, "garden", func(t *testing.T) { testGarden(t, l) })
 	l.timed(t, "gateway", func(t *testing.T) { testGateway(t, l) })
 	app := l.deploy(t, "app", func(d *appsv1.Deployment) {})
@@ -378,7 +380,7 @@ func connect(t *testing.T, file string) (c cluster) {
 	}
 	c.config.QPS, c.config.Burst = -1, -1
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1beta1.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme), druidv1alpha1.AddToScheme(scheme), gatewayv1.Install(scheme), operatorv1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1beta1.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme), druidv1alpha1.AddToScheme(scheme), gatewayv1.Install(scheme), operatorv1alpha1.AddToScheme(scheme), hostsv1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	if c.client, err = client.NewWithWatch(c.config, client.Options{Scheme: scheme}); err != nil {

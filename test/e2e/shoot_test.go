@@ -66,6 +66,7 @@ func TestRunning(t *testing.T) {
 	l.timed(t, "without nodes", func(t *testing.T) { testWorkerless(t, l) })
 	l.timed(t, "hibernated", func(t *testing.T) { testHibernated(t, l) })
 	l.timed(t, "with a node", func(t *testing.T) { testShoot(t, l) })
+	l.timed(t, "on a server", func(t *testing.T) { testHosts(t, l) })
 	if _, err := l.cli(t, "kubeconfig", secondSeed); err == nil { // It gets no second seed that it does not have.
 		l.timed(t, "two seeds", func(t *testing.T) { testSeeds(t, l) })
 	}
@@ -313,6 +314,7 @@ func testShoot(t *testing.T, l *landscape) {
 	l.timed(t, "status is healthy", l.awaitStatus)
 	admin := l.shoot(t, key)
 	testInside(t, l, admin)
+	l.timed(t, "a load balancer is answered by a pod", func(t *testing.T) { testLoadBalancer(t, admin) })
 	l.timed(t, "its spec has the range of its nodes", func(t *testing.T) { testNodeRange(t, l, key, admin) })
 	l.timed(t, "nodes come for pods, and go with them", func(t *testing.T) { testAutoscaling(t, l, key, admin) })
 	l.timed(t, "its credentials are rotated, and its nodes replaced", func(t *testing.T) { testRotation(t, l, key, admin) })
@@ -494,6 +496,36 @@ func testInside(t *testing.T, l *landscape, c cluster) {
 	})
 	l.timed(t, "a webhook in a pod is called", func(t *testing.T) { testWebhook(t, c) })
 	l.timed(t, "metrics are served, and used for scaling", func(t *testing.T) { testMetrics(t, c) })
+}
+
+// testLoadBalancer reaches the test server by a load balancer from this computer. It goes with its Service.
+func testLoadBalancer(t *testing.T, c cluster) {
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "public"},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, Selector: map[string]string{"app": "app"},
+			Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt(8080)}},
+		},
+	}
+	if err := c.client.Create(t.Context(), service); err != nil {
+		t.Fatal(err)
+	}
+	address := ""
+	named := client.MatchingFields{"metadata.name": service.Name}
+	await(t, c.client, func(services []*corev1.Service) error {
+		if len(services) == 0 || len(services[0].Status.LoadBalancer.Ingress) == 0 {
+			return errors.New("the Service has no address")
+		}
+		address = services[0].Status.LoadBalancer.Ingress[0].IP
+		return nil
+	}, named)
+	if got := (app{address: address}).get(t, "/hostname"); !strings.HasPrefix(got, "app-") {
+		t.Errorf("answered by %q", got)
+	}
+	if err := c.client.Delete(t.Context(), service); err != nil {
+		t.Fatal(err)
+	}
+	await(t, c.client, env.None[*corev1.Service], named)
 }
 
 // deployServer runs the test server with a certificate, and a HorizontalPodAutoscaler for its CPU usage.

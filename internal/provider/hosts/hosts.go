@@ -58,8 +58,7 @@ func NewOptions() *options.Options {
 
 // NewCommand returns the command.
 func NewCommand() *cobra.Command {
-	o := NewOptions()
-	var image, registriesFile string
+	o, image := NewOptions(), ""
 	cmd := &cobra.Command{
 		Use: Name, Short: "Fulfil extension resources with servers that exist", Args: cobra.NoArgs, SilenceUsage: true,
 		Example: "  " + Name + " --image=registry.example.com/gardener:v1 --webhook-config-namespace=extension-provider-hosts",
@@ -69,10 +68,6 @@ func NewCommand() *cobra.Command {
 			}
 			if image == "" {
 				return errors.New("--image: required")
-			}
-			registries, err := readRegistries(registriesFile)
-			if err != nil {
-				return err
 			}
 			log := o.Logger(cmd.ErrOrStderr())
 			logf.SetLogger(log)
@@ -88,7 +83,7 @@ func NewCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := AddControllers(mgr, o, Settings{Image: image, Registries: registries}); err != nil {
+			if err := AddControllers(mgr, o, image); err != nil {
 				return err
 			}
 			return mgr.Start(cmd.Context())
@@ -96,17 +91,7 @@ func NewCommand() *cobra.Command {
 	}
 	o.AddFlags(cmd.Flags())
 	cmd.Flags().StringVar(&image, "image", image, "image with all processes of Gardener, for the driver of machines")
-	cmd.Flags().StringVar(&registriesFile, "registries", registriesFile,
-		"file with a list of registries that hosts reach by mirrors, as in criConfig.containerd.registries of an OperatingSystemConfig")
 	return cmd
-}
-
-// Settings are what the extension does not learn from its cluster.
-type Settings struct {
-	// Image is the one with all processes of Gardener, whose driver runs beside machine-controller-managers.
-	Image string
-	// Registries are those that hosts reach by mirrors.
-	Registries []extensionsv1alpha1.RegistryConfig
 }
 
 // NewScheme returns the kinds that the extension reads and writes.
@@ -116,8 +101,9 @@ func NewScheme() (*runtime.Scheme, error) {
 		machinev1alpha1.AddToScheme(scheme), hostsv1alpha1.AddToScheme(scheme))
 }
 
-// AddControllers adds all that the extension does to a manager.
-func AddControllers(mgr manager.Manager, o *options.Options, settings Settings) error {
+// AddControllers adds all that the extension does to a manager. The image is the one with all processes of Gardener, whose driver runs beside
+// machine-controller-managers.
+func AddControllers(mgr manager.Manager, o *options.Options, image string) error {
 	machines := &workers{worker.New(worker.Values{
 		Name: Name, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Clock: clock.RealClock{}, Delegate: delegate{},
 	})}
@@ -149,7 +135,7 @@ func AddControllers(mgr manager.Manager, o *options.Options, settings Settings) 
 			Types: []string{storeType}, Actuator: backupEntries(mgr.GetClient()),
 		}),
 		o.AddWebhooks(mgr, webhook.Options{Webhooks: []webhook.Webhook{
-			controlplane.Webhook(mgr, controlplane.Options{Type: Type, Ensurer: ensurer(settings)}),
+			controlplane.Webhook(mgr, controlplane.Options{Type: Type, Ensurer: ensurer(image)}),
 		}}),
 		o.AddHeartbeat(mgr),
 	)
@@ -197,10 +183,10 @@ func driverPermissions(_ context.Context, in generic.ControlPlaneInput) ([]clien
 // sshUnit is the unit that stops the SSH server of nodes if the shoot has no access by SSH.
 const sshUnit = "sshd-ensurer.service"
 
-// ensurer adds the driver to machine-controller-managers, has nodes use mirrors, and keeps the SSH servers of hosts, without which they could not be cleaned.
-func ensurer(settings Settings) controlplane.Ensurer {
+// ensurer adds the driver to machine-controller-managers, and keeps the SSH servers of hosts, without which they could not be cleaned.
+func ensurer(image string) controlplane.Ensurer {
 	driver := func(shoot controlplane.Shoot) corev1.Container {
-		container := controlplane.MachineController(Name, settings.Image, shoot.Namespace)
+		container := controlplane.MachineController(Name, image, shoot.Namespace)
 		container.Command = []string{"/usr/local/bin/gardener", container.Name}
 		return container
 	}
@@ -213,7 +199,6 @@ func ensurer(settings Settings) controlplane.Ensurer {
 			return controlplane.SetPolicy(vpa, driver(shoot))
 		},
 		OperatingSystemConfig: func(_ context.Context, _ controlplane.Shoot, osc *extensionsv1alpha1.OperatingSystemConfig) error {
-			setRegistries(osc, settings.Registries)
 			osc.Spec.Units = slices.DeleteFunc(osc.Spec.Units, func(u extensionsv1alpha1.Unit) bool { return u.Name == sshUnit })
 			return nil
 		},

@@ -145,8 +145,10 @@ func testMachine(t *testing.T, s hoststest.Server, h *hostsv1alpha1.Host, privat
 	if tables := s.Read("nft"); tables != "table ip filter\n" {
 		t.Errorf("tables of nftables are %q", tables)
 	}
-	if config := s.Read("etc/containerd/config.toml"); config != "of the operator" {
-		t.Errorf("the configuration of containerd is %q", config)
+	for file, want := range map[string]string{"config.toml": "of the operator", "conf.d/oom.toml": "of the operator", "certs.d/example.com/hosts.toml": ""} {
+		if got := s.Read("etc/containerd/" + file); got != want {
+			t.Errorf("%s of containerd is %q, want %q", file, got, want)
+		}
 	}
 	if _, err := os.Stat(filepath.Join(s.Root, "etc/systemd/system/ssh.service")); err != nil {
 		t.Errorf("units of the host are removed: %v", err)

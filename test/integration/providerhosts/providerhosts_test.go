@@ -125,7 +125,7 @@ func run(t *testing.T, config *rest.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := hosts.AddControllers(mgr, o, hosts.Settings{Image: image}); err != nil {
+	if err := hosts.AddControllers(mgr, o, image); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -73,6 +73,8 @@ func New(t *testing.T, hostname string) Server {
 	s.Write(t, "enter", fmt.Sprintf("#!/bin/bash\nexec env -i ROOT=%[1]s PATH=%[1]s/bin /bin/bash -c \"$SSH_ORIGINAL_COMMAND\"\n", s.Root))
 	s.Write(t, "proc/meminfo", "MemTotal:       16310012 kB\n")
 	s.Write(t, "proc/mounts", disks)
+	s.Write(t, "etc/containerd/config.toml", "of the operator")
+	s.Write(t, "etc/containerd/conf.d/oom.toml", "of the operator")
 	for _, file := range []string{
 		"nft", "run/systemd/system/x", "sys/fs/cgroup/cgroup.controllers", "opt/cni/bin/loopback",
 		"etc/systemd/system/ssh.service", "active/x", "sys/class/net/eth0/x", "var/lib/containerd/io.containerd.metadata.v1.bolt/meta.db",
@@ -234,7 +236,7 @@ func (s Server) BecomeNode(t *testing.T) {
 	for name, content := range map[string]string{
 		"active/kubelet.service": "", "etc/systemd/system/kubelet.service": "", "var/lib/kubelet/pods/1/volume/data": "precious", "etc/kubernetes/x": "", "etc/cni/net.d/10-flannel.conflist": "",
 		"sys/fs/cgroup/kubepods.slice/cgroup.kill": "", "sys/fs/cgroup/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice/cgroup.kill": "",
-		"var/lib/gardener-node-agent/containerd-base.toml": "of the operator", "etc/containerd/config.toml": "of Gardener",
+		"etc/containerd/config.toml": "of Gardener", "etc/containerd/certs.d/example.com/hosts.toml": "of a tenant",
 		"nft":         "table ip filter\ntable ip kube-proxy\ntable ip6 flannel-ipv6\n",
 		"proc/mounts": disks + "/dev/sdb /var/lib/kubelet/pods/1/volume ext4 rw 0 0\n",
 	} {

@@ -51,14 +51,16 @@ if command -v nft >/dev/null; then
   done
 fi
 
-[ ! -e "$root/var/lib/gardener-node-agent/containerd-base.toml" ] ||
-  cp "$root/var/lib/gardener-node-agent/containerd-base.toml" "$root/etc/containerd/config.toml"
+if [ -e "$dir/containerd" ]; then
+  rm -rf "$root/etc/containerd"
+  cp -a "$dir/containerd" "$root/etc/containerd"
+fi
 if id gardener >/dev/null 2>&1; then userdel --remove gardener; fi
 for unit in $units; do
   rm -rf "$root/etc/systemd/system/$unit.service" "$root/etc/systemd/system/$unit.service.d"
 done
 rm -rf "$root"/var/lib/kubelet/* "$root"/etc/kubernetes "$root"/etc/cni/net.d/* "$root"/var/lib/cni "$root"/run/netns/cni-* "$root"/run/flannel \
-  "$root"/var/lib/containerd/* "$root"/run/containerd/* "$root"/etc/containerd/certs.d "$root"/etc/containerd/conf.d \
+  "$root"/var/lib/containerd/* "$root"/run/containerd/* \
   "$root"/var/log/pods "$root"/var/log/containers "$root"/opt/bin/kubelet "$root"/opt/bin/kubectl "$root"/opt/bin/gardener-node-agent \
   "$root"/etc/sysctl.d/99-k8s-general.conf "$root"/etc/systemd/journald.conf.d/50-gardener.conf "$root"/etc/sudoers.d/99-gardener \
   "$root"/var/lib/ssl "$root"/var/lib/ca-certificates-local "$root"/var/lib/gardener-node-agent

@@ -9,6 +9,13 @@ if [ -e "$root$dir/claim" ] && [ "$(cat "$root$dir/claim")" != "$1" ]; then
   exit 1
 fi
 printf %s "$1" >"$root$dir/claim"
+# The operator's settings of containerd, for when the host is cleaned.
+if [ ! -e "$root$dir/containerd" ]; then
+  mkdir -p "$root/etc/containerd"
+  rm -rf "$root$dir/containerd.new"
+  cp -a "$root/etc/containerd" "$root$dir/containerd.new"
+  mv "$root$dir/containerd.new" "$root$dir/containerd"
+fi
 if [ ! -e "$root$dir/user-data" ]; then
   cat >"$root$dir/user-data.new"
   mv "$root$dir/user-data.new" "$root$dir/user-data"
