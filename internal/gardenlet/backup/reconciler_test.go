@@ -100,7 +100,7 @@ func newFixture(t *testing.T) *fixture {
 		},
 	})
 	f.reconciler = &Reconciler[*corev1beta1.BackupBucket, *extensionsv1alpha1.BackupBucket]{
-		Kind: f.kind, KindName: "BackupBucket", SeedName: "here", GardenCache: garden, SeedCache: f.seed,
+		Kind: f.kind, KindName: "BackupBucket", SeedName: "here", GardenCache: garden, GardenAPI: garden, SeedCache: f.seed,
 		SeedAPI: interceptor.NewClient(f.seed, interceptor.Funcs{Watch: stagetest.WatchWithoutList}),
 		Clock:   clocktesting.NewFakePassiveClock(time.Unix(0, 0)),
 	}
