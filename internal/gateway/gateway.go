@@ -34,6 +34,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"gardener.cloud/gardener/internal/gateway/haproxy"
+	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/process"
 )
 
@@ -162,19 +163,19 @@ func Add(mgr manager.Manager, registry prometheus.Registerer, programmer *haprox
 	}
 	o := observer{client: mgr.GetClient(), gateway: gateway, front: front}
 	return errors.Join(
-		add(mgr, "routes", gateway, controller.Options{NeedLeaderElection: new(false)},
+		// The status has no influence on routes.
+		add(mgr, "routes", gateway, predicate.GenerationChangedPredicate{}, controller.Options{NeedLeaderElection: new(false)},
 			&router{observer: o, programmer: programmer, metrics: m}),
-		add(mgr, "status", gateway, controller.Options{}, &reporter{o}),
+		add(mgr, "status", gateway, reportedChanged(), controller.Options{}, &reporter{o}),
 	)
 }
 
 // add adds one of the controllers. Every event enqueues the Gateway with all its routes, as routes may have the same host names.
-func add(mgr manager.Manager, name string, gateway types.NamespacedName, o controller.Options, r reconcile.Reconciler) error {
+func add(mgr manager.Manager, name string, gateway types.NamespacedName, changed predicate.Predicate, o controller.Options, r reconcile.Reconciler) error {
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: gateway}}
 	})
-	// Status updates are ignored, as the controller writes them itself, except for those of Services.
-	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	spec := builder.WithPredicates(changed)
 	return builder.ControllerManagedBy(mgr).Named(name).WithOptions(o).
 		Watches(&gatewayv1.Gateway{}, all, spec).
 		Watches(&gatewayv1.GatewayClass{}, all, spec).
@@ -184,6 +185,14 @@ func add(mgr manager.Manager, name string, gateway types.NamespacedName, o contr
 		// A listener may select namespaces by their labels.
 		Watches(&corev1.Namespace{}, all, builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		Complete(r)
+}
+
+// reportedChanged passes changes of specs, and of the status, which the controller writes itself: one that was decided by an old cache is corrected.
+func reportedChanged() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{},
+		kube.StatusChanged(func(g *gatewayv1.Gateway) any { return g.Status }),
+		kube.StatusChanged(func(c *gatewayv1.GatewayClass) any { return c.Status }),
+		kube.StatusChanged(func(r *gatewayv1.TLSRoute) any { return r.Status }))
 }
 
 // serviceChanged ignores changes that do not affect the addresses of a Service.

@@ -1,6 +1,11 @@
 package kube
 
-import "gardener.cloud/gardener/pkg/kube"
+import (
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"gardener.cloud/gardener/pkg/kube"
+)
 
 // What authors of extensions need as well is in pkg/kube. Processes find it here, beside what only they need.
 var (
@@ -15,6 +20,11 @@ var (
 	Shorten            = kube.Shorten
 	Soften             = kube.Soften
 )
+
+// StatusChanged is a predicate for what controllers write to a status.
+func StatusChanged[T client.Object](written func(T) any) predicate.Predicate {
+	return kube.StatusChanged(written)
+}
 
 // MaxMessage is the length of messages in the status of an object, in bytes.
 const MaxMessage = kube.MaxMessage

@@ -25,6 +25,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/pkg/kube"
 )
 
 // inPlaceHashLength is the length of a hash in status.inPlaceUpdates.workerPoolToHashMap.
@@ -227,8 +228,7 @@ func AddInPlaceStatus(mgr manager.Manager, name string, types []string) error {
 		return reconcile.Result{}, client.IgnoreNotFound(c.Status().Patch(ctx, worker, client.MergeFrom(before)))
 	}
 	return builder.ControllerManagedBy(mgr).Named("worker-in-place-updates-"+name).
-		// A pool may be removed, or get another strategy.
-		For(&extensionsv1alpha1.Worker{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&extensionsv1alpha1.Worker{}, builder.WithPredicates(inPlaceChanged())).
 		Watches(&machinev1alpha1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, deployment client.Object) []reconcile.Request {
 			workers := &extensionsv1alpha1.WorkerList{}
 			if err := c.List(ctx, workers, client.InNamespace(deployment.GetNamespace())); err != nil {
@@ -241,4 +241,10 @@ func AddInPlaceStatus(mgr manager.Manager, name string, types []string) error {
 			return requests
 		})).
 		Complete(reconcile.Func(reconcileWorker))
+}
+
+// inPlaceChanged passes changes of the spec, as a pool may be removed, or get another strategy, and of what is written here: hashes that were decided by an
+// old cache are corrected.
+func inPlaceChanged() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, kube.StatusChanged(func(w *extensionsv1alpha1.Worker) any { return w.Status.InPlaceUpdates }))
 }

@@ -25,7 +25,7 @@ import (
 type reconciler struct {
 	Values
 	gardenCache client.Client
-	// gardenAPI counts Shoots before another is created.
+	// gardenAPI reads sets, and counts Shoots before another is created.
 	gardenAPI client.Reader
 	recorder  events.EventRecorder
 }
@@ -36,7 +36,8 @@ var errBehind = errors.New("the cache does not have all Shoots of the set yet")
 // Reconcile does the next step for a set.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	set := &seedmanagementv1alpha1.ManagedSeedSet{}
-	if err := r.gardenCache.Get(ctx, req.NamespacedName, set); err != nil {
+	// The cache may not have the status yet that the last pass has written.
+	if err := r.gardenAPI.Get(ctx, req.NamespacedName, set); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if set.DeletionTimestamp == nil && !controllerutil.ContainsFinalizer(set, constants.FinalizerGardenerName) {

@@ -17,6 +17,7 @@ import (
 	"gardener.cloud/gardener/internal/controllermanager/guard"
 	"gardener.cloud/gardener/internal/controllermanager/references"
 	"gardener.cloud/gardener/internal/controllermanager/watch"
+	"gardener.cloud/gardener/internal/kube"
 )
 
 const name = "namespacedcloudprofile"
@@ -34,10 +35,7 @@ func Add(mgr manager.Manager, v Values) error {
 	}}
 	return builder.ControllerManagedBy(mgr).Named(name).
 		WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs}).
-		// Only this controller writes the status; what webhooks of extensions add to it stays until the profile or its parent changes.
-		For(&corev1beta1.NamespacedCloudProfile{}, builder.WithPredicates(predicate.Or[client.Object](
-			guard.MetadataChanged(), predicate.GenerationChangedPredicate{},
-		))).
+		For(&corev1beta1.NamespacedCloudProfile{}, builder.WithPredicates(changed())).
 		// CloudProfiles have no generation. They are kept while NamespacedCloudProfiles refer to them.
 		Watches(&corev1beta1.CloudProfile{}, watch.Referrers(mgr.GetClient(), references.CloudProfile, &corev1beta1.NamespacedCloudProfile{}),
 			builder.WithPredicates(watch.NoDeletes(), watch.Updated(func(before, after *corev1beta1.CloudProfile) bool {
@@ -46,4 +44,16 @@ func Add(mgr manager.Manager, v Values) error {
 		// A Shoot that is created changes nothing: the finalizer exists already.
 		Watches(&corev1beta1.Shoot{}, watch.ChangedReferences(references.NamespacedCloudProfile), builder.WithPredicates(watch.NoCreates())).
 		Complete(r)
+}
+
+// changed passes changes of the spec, and of the status, which only this controller writes: one that was merged from an old cache is corrected. What
+// webhooks of extensions add to it stays until the profile or its parent changes. They do so for a provider configuration, with which each pass writes
+// the status anyway.
+func changed() predicate.Predicate {
+	return predicate.Or(guard.MetadataChanged(), predicate.GenerationChangedPredicate{}, predicate.And(
+		predicate.NewPredicateFuncs(func(obj client.Object) bool {
+			return obj.(*corev1beta1.NamespacedCloudProfile).Spec.ProviderConfig == nil //nolint:forcetypeassert // the kind that is watched
+		}),
+		kube.StatusChanged(func(p *corev1beta1.NamespacedCloudProfile) any { return p.Status }),
+	))
 }

@@ -53,10 +53,7 @@ func Add(mgr manager.Manager, v Values) error {
 	changed := builder.WithPredicates(watch.NoCreates(), predicate.ResourceVersionChangedPredicate{})
 	return builder.ControllerManagedBy(mgr).Named(name).
 		WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs}).
-		// Labels decide which quota a Project gets. The status, which other controllers write too, has no influence.
-		For(&corev1beta1.Project{}, builder.WithPredicates(predicate.Or[client.Object](
-			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, guard.MetadataChanged(),
-		))).
+		For(&corev1beta1.Project{}, builder.WithPredicates(projectChanged())).
 		WatchesMetadata(kube.Metadata(namespaceKind), handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 			return r.projectsOf(ctx, obj.GetName(), false)
 		}), builder.WithPredicates(predicate.Or[client.Object](
@@ -81,6 +78,13 @@ func Add(mgr manager.Manager, v Values) error {
 				!apiequality.Semantic.DeepEqual(before.Annotations, after.Annotations)
 		}))).
 		Complete(r)
+}
+
+// projectChanged passes changes of labels, which decide which quota a Project gets, and of what this controller writes to the status: a phase that was
+// decided by an old cache is corrected. Other controllers write the status, too, which has no influence.
+func projectChanged() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, guard.MetadataChanged(),
+		kube.StatusChanged(func(p *corev1beta1.Project) any { return []any{p.Status.Phase, p.Status.ObservedGeneration} }))
 }
 
 // projectsOf returns a request for the Project whose spec names a namespace, on request only if the Project is being deleted.

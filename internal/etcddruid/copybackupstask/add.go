@@ -16,6 +16,7 @@ import (
 
 	etcddruidconfigv1alpha1 "gardener.cloud/gardener/api/config/etcddruid/v1alpha1"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
 )
 
 // passTimeout limits a pass, which takes a few requests.
@@ -36,9 +37,16 @@ func Add(mgr manager.Manager, v Values) error {
 	r := &reconciler{client: mgr.GetClient(), api: mgr.GetAPIReader(), clock: v.Clock, image: v.Image}
 	return builder.ControllerManagedBy(mgr).
 		Named("etcdcopybackupstask").
-		// Only this controller writes the status.
-		For(&druidv1alpha1.EtcdCopyBackupsTask{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&druidv1alpha1.EtcdCopyBackupsTask{}, builder.WithPredicates(changed())).
 		Owns(&batchv1.Job{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: v.Config.ConcurrentSyncs, ReconciliationTimeout: passTimeout}).
 		Complete(r)
+}
+
+// changed passes changes of the spec, and of the status, which only this controller writes: one that was decided by an old cache is corrected. An error is
+// retried anyway, and what it says may be different each time.
+func changed() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, kube.StatusChanged(func(task *druidv1alpha1.EtcdCopyBackupsTask) any {
+		return []any{task.Status.Conditions, task.Status.ObservedGeneration, task.Status.LastError != nil}
+	}))
 }

@@ -20,6 +20,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -35,6 +36,7 @@ import (
 
 	etcddruidconfigv1alpha1 "gardener.cloud/gardener/api/config/etcddruid/v1alpha1"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
 )
 
 // passTimeout limits a pass, which takes some twenty requests.
@@ -77,8 +79,7 @@ func Add(mgr manager.Manager, v Values) error {
 	}
 	b := builder.ControllerManagedBy(mgr).
 		Named("etcd").
-		// Only this controller writes the status.
-		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(changed())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: v.Config.ConcurrentSyncs, ReconciliationTimeout: passTimeout})
 	for _, kind := range owned() {
 		b = b.Owns(kind)
@@ -92,6 +93,18 @@ func Add(mgr manager.Manager, v Values) error {
 			CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
 		})).
 		Complete(r)
+}
+
+// changed passes changes of the spec, of annotations, and of the status, which only this controller writes: one that was decided by an old cache is
+// corrected. Errors are retried anyway, and what they say may be different each time.
+func changed() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, kube.StatusChanged(func(etcd *druidv1alpha1.Etcd) any {
+		status := etcd.Status.DeepCopy()
+		for i := range status.LastErrors {
+			status.LastErrors[i].Description, status.LastErrors[i].ObservedAt = "", metav1.Time{}
+		}
+		return status
+	}))
 }
 
 // partOf maps an object to its Etcd.

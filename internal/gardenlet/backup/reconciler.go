@@ -92,6 +92,8 @@ type Reconciler[T client.Object, E extensionsv1alpha1.Object] struct {
 	SeedName string
 	// GardenCache and SeedCache read from the caches of the garden and of the seed.
 	GardenCache, SeedCache client.Client
+	// GardenAPI reads objects of the kind: the cache may not have the status yet that the last pass has written.
+	GardenAPI client.Reader
 	// SeedAPI is the API server of the seed.
 	SeedAPI client.WithWatch
 	// Clock is for the status.
@@ -101,7 +103,7 @@ type Reconciler[T client.Object, E extensionsv1alpha1.Object] struct {
 // Reconcile applies the extension resource of one object, or deletes it, and reports the result in the status of the object.
 func (r *Reconciler[T, E]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	obj := empty[T]()
-	if err := r.GardenCache.Get(ctx, req.NamespacedName, obj); err != nil {
+	if err := r.GardenAPI.Get(ctx, req.NamespacedName, obj); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if ptr.Deref(r.Kind.SeedName(obj), "") != r.SeedName {

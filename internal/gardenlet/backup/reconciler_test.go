@@ -22,6 +22,7 @@ import (
 	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/stage/stagetest"
 	"gardener.cloud/gardener/internal/stage/usercredential"
+	"gardener.cloud/gardener/test/behind"
 )
 
 // stub is a Kind whose credentials never change, or that fails with an error.
@@ -100,7 +101,7 @@ func newFixture(t *testing.T) *fixture {
 		},
 	})
 	f.reconciler = &Reconciler[*corev1beta1.BackupBucket, *extensionsv1alpha1.BackupBucket]{
-		Kind: f.kind, KindName: "BackupBucket", SeedName: "here", GardenCache: garden, SeedCache: f.seed,
+		Kind: f.kind, KindName: "BackupBucket", SeedName: "here", GardenCache: garden, GardenAPI: garden, SeedCache: f.seed,
 		SeedAPI: interceptor.NewClient(f.seed, interceptor.Funcs{Watch: stagetest.WatchWithoutList}),
 		Clock:   clocktesting.NewFakePassiveClock(time.Unix(0, 0)),
 	}
@@ -293,4 +294,23 @@ func TestWorkloadIdentity(t *testing.T) {
 	if diff := cmp.Diff(map[string][]byte{"password": []byte("2")}, secret.Data); diff != "" || len(secret.Labels)+len(secret.Annotations) > 0 {
 		t.Errorf("data of the copy, with metadata %v (-want +got):\n%s", secret.ObjectMeta, diff)
 	}
+}
+
+func TestReconcileWithStaleCache(t *testing.T) {
+	f := newFixture(t)
+	bucket := &corev1beta1.BackupBucket{}
+	bucket.Name = "b"
+	behind.Case[*corev1beta1.BackupBucket]{
+		API: f.garden, Object: bucket,
+		Status: func(b *corev1beta1.BackupBucket) any { return b.Status.LastOperation.State },
+		Other: func(b *corev1beta1.BackupBucket) {
+			b.Status.LastOperation.State = corev1beta1.LastOperationStateSucceeded
+		},
+		Pass: func(cache client.WithWatch) {
+			f.reconciler.GardenCache = cache
+			if _, _, err := f.reconcile(t); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}.Run(t)
 }

@@ -51,6 +51,6 @@ func Add(mgr manager.Manager, v Values) error {
 		Watches(&extensionsv1alpha1.BackupBucket{}, sameName).
 		Complete(&backup.Reconciler[*corev1beta1.BackupBucket, *extensionsv1alpha1.BackupBucket]{
 			Kind: k, KindName: "BackupBucket", SeedName: v.SeedName,
-			GardenCache: k.gardenCache, SeedCache: k.seedCache, SeedAPI: v.SeedAPI, Clock: v.Clock,
+			GardenCache: k.gardenCache, GardenAPI: k.gardenAPI, SeedCache: k.seedCache, SeedAPI: v.SeedAPI, Clock: v.Clock,
 		})
 }

@@ -59,7 +59,7 @@ func Add(mgr manager.Manager, v Values) error {
 		Watches(&extensionsv1alpha1.BackupEntry{}, handler.EnqueueRequestsFromMapFunc(k.entryOf)).
 		Complete(&backup.Reconciler[*corev1beta1.BackupEntry, *extensionsv1alpha1.BackupEntry]{
 			Kind: k, KindName: "BackupEntry", SeedName: v.SeedName,
-			GardenCache: k.gardenCache, SeedCache: mgr.GetClient(), SeedAPI: v.SeedAPI, Clock: v.Clock,
+			GardenCache: k.gardenCache, GardenAPI: k.gardenAPI, SeedCache: mgr.GetClient(), SeedAPI: v.SeedAPI, Clock: v.Clock,
 		})
 }
 

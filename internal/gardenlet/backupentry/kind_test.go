@@ -44,7 +44,7 @@ func TestMissingObjects(t *testing.T) {
 			seed := fake.NewClientBuilder().WithScheme(scheme).Build()
 			r := &backup.Reconciler[*corev1beta1.BackupEntry, *extensionsv1alpha1.BackupEntry]{
 				Kind: &kind{gardenCache: garden, gardenAPI: garden}, KindName: "BackupEntry", SeedName: "here",
-				GardenCache: garden, SeedCache: seed, SeedAPI: seed, Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)),
+				GardenCache: garden, GardenAPI: garden, SeedCache: seed, SeedAPI: seed, Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)),
 			}
 			if result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(entry)}); err == nil {
 				t.Errorf("Reconcile() is %v without an error", result)

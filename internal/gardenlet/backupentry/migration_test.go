@@ -90,7 +90,7 @@ func TestMove(t *testing.T) {
 		// The cache of a gardenlet has no buckets of other seeds, which does not matter here.
 		r := &backup.Reconciler[*corev1beta1.BackupEntry, *extensionsv1alpha1.BackupEntry]{
 			Kind: &kind{gardenCache: garden, gardenAPI: garden}, KindName: "BackupEntry", SeedName: seed,
-			GardenCache: garden, SeedCache: seeds[seed], SeedAPI: seeds[seed], Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)),
+			GardenCache: garden, GardenAPI: garden, SeedCache: seeds[seed], SeedAPI: seeds[seed], Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)),
 		}
 		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(entry)}); err != nil {
 			t.Fatal(err)

@@ -41,7 +41,7 @@ type Values struct {
 	SeedName string
 	// Garden is the cluster with the ManagedSeeds and Shoots.
 	Garden cluster.Cluster
-	// GardenAPI is the API server of the garden, for Seeds and Secrets, which are not read from the cache.
+	// GardenAPI is the API server of the garden, for what is not read from the cache: Seeds, Secrets, and the status of ManagedSeeds.
 	GardenAPI client.WithWatch
 	// SeedAPI is the API server of the seed.
 	SeedAPI client.Reader

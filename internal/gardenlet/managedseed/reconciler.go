@@ -52,6 +52,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil || ptr.Deref(shoot.Status.SeedName, "") != r.SeedName {
 		return reconcile.Result{RequeueAfter: r.Config.WaitSyncPeriod.Duration}, nil // the Shoot is new, or another gardenlet is responsible
 	}
+	// The cache may not have the status yet that the last pass has written.
+	if err := r.GardenAPI.Get(ctx, req.NamespacedName, object); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
 	if object.DeletionTimestamp != nil {
 		return r.delete(ctx, object, shoot)
 	}

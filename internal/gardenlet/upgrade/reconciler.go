@@ -63,6 +63,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.mayExist = err == nil
 		return reconcile.Result{}, err
 	}
+	// The cache may not have the status yet that the last pass has written.
+	if err := r.GardenAPI.Get(ctx, req.NamespacedName, object); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
 	if object.DeletionTimestamp != nil || byOperator(object) {
 		return reconcile.Result{}, nil
 	}

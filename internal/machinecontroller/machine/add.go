@@ -26,6 +26,7 @@ import (
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
+	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/machinecontroller/bootstraptoken"
 	"gardener.cloud/gardener/internal/machinecontroller/drain"
 	"gardener.cloud/gardener/internal/machinecontroller/driver"
@@ -72,10 +73,7 @@ func Add(mgr manager.Manager, v Values) error {
 		return machinesOf(ctx, mgr.GetClient(), node)
 	})
 	b := builder.ControllerManagedBy(mgr).Named("machine").
-		// Only this controller writes the status.
-		For(&machinev1alpha1.Machine{}, builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletionStarted(),
-		))).
+		For(&machinev1alpha1.Machine{}, builder.WithPredicates(changed())).
 		// A change of a class may fix what kept its machines from being created.
 		Watches(&machinev1alpha1.MachineClass{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, class client.Object) []reconcile.Request {
 			return notCreatedOf(ctx, mgr.GetClient(), class)
@@ -89,6 +87,15 @@ func Add(mgr manager.Manager, v Values) error {
 		b = b.WatchesRawSource(notifier.Changes(&handler.EnqueueRequestForObject{}))
 	}
 	return b.Complete(r)
+}
+
+// changed selects updates of Machines that may change what is to be done, and those of the status, which only this controller writes: a phase that was
+// decided by an old cache is corrected. The last operation has errors of infrastructures, which must not be retried at once.
+func changed() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletionStarted(),
+		kube.StatusChanged(func(m *machinev1alpha1.Machine) any {
+			return []any{m.Status.CurrentStatus.Phase, m.Status.Conditions, m.Status.Addresses}
+		}))
 }
 
 // deletionStarted selects updates in which the deletion of an object begins, which changes neither labels nor annotations.

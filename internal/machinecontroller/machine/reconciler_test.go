@@ -20,12 +20,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/machinecontroller/bootstraptoken"
 	"gardener.cloud/gardener/internal/machinecontroller/drain"
 	"gardener.cloud/gardener/internal/machinecontroller/driver"
+	"gardener.cloud/gardener/test/behind"
 )
 
 // infrastructure has the machine, or says that it is lost.
@@ -286,5 +288,36 @@ func TestFinalizers(t *testing.T) {
 				t.Errorf("finalizers (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestReconcileWithStaleCache(t *testing.T) {
+	node, m := readyNode.DeepCopy(), machineIn(machinev1alpha1.MachineRunning, time.Minute)
+	node.Name = "n"
+	m.Labels = map[string]string{machinev1alpha1.NodeLabelKey: "n"}
+	r := newReconciler(t, infrastructure{}, m, node, nil)
+	api := r.controlCache.(client.WithWatch) //nolint:forcetypeassert // a fake client
+	behind.Case[*machinev1alpha1.Machine]{
+		API: api, Object: m, Changed: changed(),
+		Status: func(m *machinev1alpha1.Machine) any { return m.Status.CurrentStatus.Phase },
+		Other:  func(m *machinev1alpha1.Machine) { m.Status.CurrentStatus.Phase = machinev1alpha1.MachineUnknown },
+		Pass: func(cache client.WithWatch) {
+			r.controlCache = cache
+			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)}); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}.Run(t)
+}
+
+// An infrastructure that fails in another way each time is called again with a delay.
+func TestChanged(t *testing.T) {
+	failing := func(text string) *machinev1alpha1.Machine {
+		return &machinev1alpha1.Machine{Status: machinev1alpha1.MachineStatus{
+			LastOperation: machinev1alpha1.LastOperation{State: machinev1alpha1.MachineStateFailed, ErrorCode: text, Description: text},
+		}}
+	}
+	if changed().Update(event.UpdateEvent{ObjectOld: failing("a"), ObjectNew: failing("b")}) {
+		t.Error("another error is a reason to reconcile at once")
 	}
 }

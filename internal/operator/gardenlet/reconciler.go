@@ -41,7 +41,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	object := &seedmanagementv1alpha1.Gardenlet{}
-	if err := r.virtualCache.Get(ctx, req.NamespacedName, object); err != nil {
+	// The cache may not have the status yet that the last pass has written.
+	if err := r.virtualAPI.Get(ctx, req.NamespacedName, object); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	seed, err := r.seed(ctx, object.Name)

@@ -42,9 +42,15 @@ type index struct {
 	queue    workqueue.TypedRateLimitingInterface[reconcile.Request]
 	seeds    []*seed // sorted by name
 	profiles map[profileKey]*profile
-	regions  map[string]regionConfig        // by the name of the ConfigMap
-	waiting  map[types.NamespacedName]int64 // Shoots without a seed, and the generation that was queued
+	regions  map[string]regionConfig         // by the name of the ConfigMap
+	waiting  map[types.NamespacedName]queued // Shoots without a seed, and what of them was queued
 	usage    usage
+}
+
+// queued is what of a Shoot is a reason to queue it. A description that was written because the cache had an older one is corrected.
+type queued struct {
+	generation  int64
+	description string
 }
 
 // regionConfig is a ConfigMap with distances.
@@ -60,7 +66,7 @@ func newIndex(informers cache.Informers, strategy schedulerconfigv1alpha1.Candid
 		log:       log,
 		profiles:  map[profileKey]*profile{},
 		regions:   map[string]regionConfig{},
-		waiting:   map[types.NamespacedName]int64{},
+		waiting:   map[types.NamespacedName]queued{},
 		usage:     newUsage(),
 	}
 }
@@ -227,10 +233,14 @@ func (i *index) shootChanged(s *corev1beta1.Shoot) {
 		delete(i.waiting, key)
 		return
 	}
-	if queued, known := i.waiting[key]; known && queued == s.Generation {
-		return // only its status has changed
+	now := queued{generation: s.Generation}
+	if last := s.Status.LastOperation; last != nil {
+		now.description = last.Description
 	}
-	i.waiting[key] = s.Generation
+	if before, known := i.waiting[key]; known && before == now {
+		return
+	}
+	i.waiting[key] = now
 	i.queue.Add(reconcile.Request{NamespacedName: key})
 }
 

@@ -128,3 +128,27 @@ func TestNamespacedCloudProfile(t *testing.T) {
 		t.Errorf("place() = %q, %v, want c", seed, err)
 	}
 }
+
+// A description that was written while the cache was behind is corrected.
+func TestADescriptionQueuesAShootThatWaits(t *testing.T) {
+	i := testIndex(schedulerconfigv1alpha1.SameRegion)
+	i.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer i.queue.ShutDown()
+	for _, step := range []struct {
+		name, description string
+		queued            int
+	}{
+		{"created", "", 1}, {"described", "Failed to schedule Shoot: a", 1}, {"the same", "Failed to schedule Shoot: a", 0}, {"described anew", "Failed to schedule Shoot: b", 1},
+	} {
+		i.shootChanged(testShoot(func(s *corev1beta1.Shoot) {
+			s.Status.LastOperation = &corev1beta1.LastOperation{Description: step.description}
+		}))
+		if got := i.queue.Len(); got != step.queued {
+			t.Errorf("%s: %d are queued, want %d", step.name, got, step.queued)
+		}
+		for i.queue.Len() > 0 {
+			request, _ := i.queue.Get()
+			i.queue.Done(request)
+		}
+	}
+}

@@ -8,15 +8,16 @@ package stale
 import (
 	"time"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/controllermanager/watch"
+	"gardener.cloud/gardener/internal/kube"
 )
 
 const name = "project-stale"
@@ -44,12 +45,16 @@ func Days(n int) time.Duration { return time.Duration(n) * 24 * time.Hour }
 func Add(mgr manager.Manager, v Values) error {
 	return builder.ControllerManagedBy(mgr).Named(name).WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs}).
 		// New Shoots, BackupEntries and the like are activities, which end the time of a Project as a stale one.
-		For(&corev1beta1.Project{}, builder.WithPredicates(watch.NoDeletes(), watch.Updated(func(before, after *corev1beta1.Project) bool {
-			// A phase is reached when there is a namespace.
-			return before.Generation != after.Generation || before.Status.Phase != after.Status.Phase ||
-				!apiequality.Semantic.DeepEqual(before.Status.LastActivityTimestamp, after.Status.LastActivityTimestamp)
-		}))).
+		For(&corev1beta1.Project{}, builder.WithPredicates(watch.NoDeletes(), changed())).
 		Complete(reconcile.AsReconciler(mgr.GetClient(), &reconciler{
 			Values: v, gardenCache: mgr.GetClient(), gardenAPI: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder(name),
 		}))
+}
+
+// changed passes changes of what decides, and of the timestamps that this controller writes: those that were decided by an old cache are corrected.
+func changed() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, kube.StatusChanged(func(p *corev1beta1.Project) any {
+		// A phase is reached when there is a namespace.
+		return []any{p.Status.Phase, p.Status.LastActivityTimestamp, p.Status.StaleSinceTimestamp, p.Status.StaleAutoDeleteTimestamp}
+	}))
 }

@@ -42,7 +42,7 @@ type Values struct {
 	SeedName string
 	// Garden is the cluster with the ControllerInstallations.
 	Garden cluster.Cluster
-	// GardenAPI is the API server of the garden, for ControllerDeployments, which are large, and Secrets.
+	// GardenAPI is the API server of the garden, for ControllerInstallations, ControllerDeployments, which are large, and Secrets.
 	GardenAPI client.Reader
 	// GardenConfig has the address and the CA of the garden, for the kubeconfigs of extensions.
 	GardenConfig *rest.Config

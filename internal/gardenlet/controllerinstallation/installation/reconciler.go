@@ -37,6 +37,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.gardenCache.Get(ctx, req.NamespacedName, ci); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	// The cache may not have the conditions yet that the last pass has written.
+	if err := r.GardenAPI.Get(ctx, req.NamespacedName, ci); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
 	if ci.DeletionTimestamp != nil {
 		return kube.Result(r.remove(ctx, ci))
 	}

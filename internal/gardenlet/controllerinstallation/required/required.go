@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
@@ -71,9 +72,8 @@ func Add(mgr manager.Manager, v Values) error {
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.ControllerInstallation{},
 			&handler.TypedEnqueueRequestForObject[*corev1beta1.ControllerInstallation]{},
 			predicate.TypedFuncs[*corev1beta1.ControllerInstallation]{
-				// It changes when the ControllerRegistration gets another kind.
 				UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.ControllerInstallation]) bool {
-					return e.ObjectOld.Generation != e.ObjectNew.Generation
+					return changed(e.ObjectOld, e.ObjectNew)
 				},
 			}))
 	for _, k := range kinds {
@@ -82,6 +82,14 @@ func Add(mgr manager.Manager, v Values) error {
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}))
 	}
 	return b.Complete(r)
+}
+
+// changed reports whether an update counts. The generation changes when the ControllerRegistration gets another kind. A condition that was decided by an
+// old cache is corrected.
+func changed(before, after *corev1beta1.ControllerInstallation) bool {
+	const typ = corev1beta1.ControllerInstallationRequired
+	return before.Generation != after.Generation ||
+		!apiequality.Semantic.DeepEqual(kube.Condition(before.Status.Conditions, typ), kube.Condition(after.Status.Conditions, typ))
 }
 
 type reconciler struct {

@@ -45,7 +45,7 @@ func (w *waiting) Error() string { return w.message }
 type reconciler struct {
 	Values
 	runtimeCache client.Client
-	// runtimeAPI reads Secrets, of which the cache has only the metadata.
+	// runtimeAPI reads Extensions, and Secrets, of which the cache has only the metadata.
 	runtimeAPI client.Reader
 	// kinds are those of the objects in ManagedResources.
 	kinds  *runtime.Scheme
@@ -71,20 +71,20 @@ func (r *reconciler) Reconcile(ctx context.Context, e *operatorv1alpha1.Extensio
 	}
 	plan := decide(e, garden)
 	p := &pass{reconciler: r, e: e, garden: garden, going: plan.going}
+	if plan.installs() {
+		if err := kube.AddFinalizer(ctx, r.runtimeCache, e, operatorv1alpha1.FinalizerName); err != nil {
+			return kube.Result(err)
+		}
+	}
+	// The finalizer has changed the Extension, and the cache may not have the status yet that the last pass has written.
+	if err := r.runtimeAPI.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
 	if plan.going && !controllerutil.ContainsFinalizer(e, operatorv1alpha1.FinalizerName) {
 		if e.DeletionTimestamp != nil {
 			return reconcile.Result{}, nil
 		}
 		return kube.Result(r.report(ctx, e, absent(e, garden)))
-	}
-	if plan.installs() {
-		if err := kube.AddFinalizer(ctx, r.runtimeCache, e, operatorv1alpha1.FinalizerName); err != nil {
-			return kube.Result(err)
-		}
-		// The finalizer has changed the Extension, and the status is written with its resource version.
-		if err := r.runtimeAPI.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
-			return reconcile.Result{}, client.IgnoreNotFound(err)
-		}
 	}
 	err = p.run(ctx, plan)
 	var wait *waiting

@@ -57,7 +57,7 @@ type Values struct {
 
 // Add adds the controller to a manager, whose cluster is the runtime cluster.
 func Add(mgr manager.Manager, v Values) error {
-	r := &reconciler{runtimeCache: mgr.GetClient(), clock: v.Clock}
+	r := &reconciler{runtimeCache: mgr.GetClient(), runtimeAPI: mgr.GetAPIReader(), clock: v.Clock}
 	b := builder.ControllerManagedBy(mgr).Named("extension-required-runtime").
 		WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs}).
 		// What an Extension is responsible for is in its spec.

@@ -19,6 +19,7 @@ import (
 
 type reconciler struct {
 	runtimeCache client.Client
+	runtimeAPI   client.Reader
 	clock        clock.PassiveClock
 }
 
@@ -35,6 +36,10 @@ func (r *reconciler) Reconcile(ctx context.Context, e *operatorv1alpha1.Extensio
 	objects, err := r.objects(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
+	}
+	// The cache may not have the condition yet that the last pass has written.
+	if err := r.runtimeAPI.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	return kube.Result(extension.Write(ctx, r.runtimeCache, e, r.clock.Now(), extension.Status{
 		Conditions: []corev1beta1.Condition{decide(e, ofSpec(garden, all.Items), objects)},

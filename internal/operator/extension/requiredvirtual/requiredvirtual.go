@@ -52,7 +52,7 @@ func Add(mgr manager.Manager, v Values) error {
 					return required(e.ObjectOld) != required(e.ObjectNew)
 				},
 			}))).
-		Complete(reconcile.AsReconciler(mgr.GetClient(), &reconciler{runtimeCache: mgr.GetClient(), virtualCache: v.Virtual.GetClient(), clock: v.Clock}))
+		Complete(reconcile.AsReconciler(mgr.GetClient(), &reconciler{runtimeCache: mgr.GetClient(), runtimeAPI: mgr.GetAPIReader(), virtualCache: v.Virtual.GetClient(), clock: v.Clock}))
 }
 
 // toExtension maps a ControllerInstallation to the Extension that has the name of its ControllerRegistration.
@@ -62,6 +62,7 @@ func toExtension(_ context.Context, installation *corev1beta1.ControllerInstalla
 
 type reconciler struct {
 	runtimeCache client.Client
+	runtimeAPI   client.Reader
 	virtualCache client.Reader
 	clock        clock.PassiveClock
 }
@@ -71,6 +72,10 @@ func (r *reconciler) Reconcile(ctx context.Context, e *operatorv1alpha1.Extensio
 	installations := &corev1beta1.ControllerInstallationList{}
 	if err := r.virtualCache.List(ctx, installations); err != nil {
 		return reconcile.Result{}, fmt.Errorf("list ControllerInstallations: %w", err)
+	}
+	// The cache may not have the condition yet that the last pass has written.
+	if err := r.runtimeAPI.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	return kube.Result(extension.Write(ctx, r.runtimeCache, e, r.clock.Now(), extension.Status{
 		Conditions: []corev1beta1.Condition{decide(e.Name, installations.Items)},

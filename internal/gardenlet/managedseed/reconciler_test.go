@@ -1,0 +1,48 @@
+package managedseed
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/test/behind"
+)
+
+func TestReconcileWithStaleCache(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1beta1.AddToScheme, seedmanagementv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "s"}, Status: corev1beta1.ShootStatus{SeedName: new("here")}}
+	managed := &seedmanagementv1alpha1.ManagedSeed{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "s", Finalizers: []string{constants.FinalizerGardenerName}},
+		Spec:       seedmanagementv1alpha1.ManagedSeedSpec{Shoot: &seedmanagementv1alpha1.Shoot{Name: "s"}},
+	}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(shoot, managed).WithStatusSubresource(managed).Build()
+	behind.Case[*seedmanagementv1alpha1.ManagedSeed]{
+		API: api, Object: managed,
+		Status: func(m *seedmanagementv1alpha1.ManagedSeed) any { return m.Status.Conditions[0].Status },
+		Other:  func(m *seedmanagementv1alpha1.ManagedSeed) { m.Status.Conditions[0].Status = corev1beta1.ConditionTrue },
+		Pass: func(cache client.WithWatch) {
+			r := &reconciler{gardenCache: cache, Values: Values{
+				SeedName: "here", GardenAPI: api, Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)),
+				Config: gardenletconfigv1alpha1.ManagedSeedControllerConfiguration{WaitSyncPeriod: &metav1.Duration{Duration: time.Hour}},
+			}}
+			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(managed)}); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}.Run(t)
+}
