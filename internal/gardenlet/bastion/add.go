@@ -10,6 +10,7 @@ import (
 	"context"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,8 +55,7 @@ func Add(mgr manager.Manager, v Values) error {
 				UpdateFunc: func(e event.TypedUpdateEvent[*operationsv1alpha1.Bastion]) bool {
 					return e.ObjectOld.Generation != e.ObjectNew.Generation || len(e.ObjectOld.Finalizers) != len(e.ObjectNew.Finalizers) ||
 						e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil ||
-						!apiequality.Semantic.DeepEqual(e.ObjectOld.Status.Conditions, e.ObjectNew.Status.Conditions) ||
-						!apiequality.Semantic.DeepEqual(e.ObjectOld.Status.Ingress, e.ObjectNew.Status.Ingress)
+						!apiequality.Semantic.DeepEqual(reported(e.ObjectOld), reported(e.ObjectNew))
 				},
 				// Deletions count: if someone else has removed the finalizer, the Bastion in the seed is left.
 			})).
@@ -68,6 +68,18 @@ func Add(mgr manager.Manager, v Values) error {
 			})).
 		Watches(&extensionsv1alpha1.Bastion{}, handler.EnqueueRequestsFromMapFunc(r.bastionFor)).
 		Complete(r)
+}
+
+// reported is what the controller reports of a Bastion, without texts of errors, which may be others each time.
+func reported(bastion *operationsv1alpha1.Bastion) any {
+	status := bastion.Status.DeepCopy()
+	for i := range status.Conditions {
+		c := &status.Conditions[i]
+		if c.LastUpdateTime = (metav1.Time{}); c.Status == corev1beta1.ConditionFalse {
+			c.Message = ""
+		}
+	}
+	return []any{status.Conditions, status.Ingress, status.ObservedGeneration}
 }
 
 // forced reports whether the deletion of a Shoot is forced.
