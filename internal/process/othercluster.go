@@ -48,7 +48,6 @@ func (c *OtherCluster) Config() (*rest.Config, error) {
 		return nil, fmt.Errorf("cluster with the machines: %w", err)
 	}
 	config.Dial = destination.Dialer(c.Blocked).DialContext
-	kube.RefuseRedirects(config)
 	kube.LimitResponses(config, kube.MaxShootResponse)
 	return config, nil
 }
