@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"gardener.cloud/gardener/internal/validation/destination"
 	"gardener.cloud/gardener/internal/validation/kubeconfig"
+	"gardener.cloud/gardener/pkg/destination"
 )
 
 // handshakeTimeout is the end of a TLS handshake with a server of a user, and how long a connection to it is kept without requests.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"gardener.cloud/gardener/internal/validation/destination"
+	"gardener.cloud/gardener/pkg/destination"
 )
 
 func kubeconfigOf(user, cluster string) string {
