@@ -10,7 +10,6 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -33,8 +32,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -191,8 +188,7 @@ func (s *foreignSeed) install(t *testing.T) {
 	if err := s.c.SubResource("token").Create(t.Context(), account, request); err != nil {
 		t.Fatal(err)
 	}
-	s.extension = rest.AnonymousClientConfig(s.Config)
-	s.extension.BearerToken = request.Status.Token
+	s.extension = env.WithToken(s.Config, request.Status.Token)
 }
 
 // runExtension runs the extension until the test ends, or until the function is called.
@@ -225,23 +221,11 @@ func (s *foreignSeed) runExtension(t *testing.T) (stop func()) {
 // manageResources runs a gardener-resource-manager, without its webhooks.
 func (s *foreignSeed) manageResources(t *testing.T, c resourcemanagerconfigv1alpha1.ResourceManagerConfiguration, target *rest.Config) {
 	t.Helper()
-	write := func(of *rest.Config) string {
-		config := clientcmdapi.NewConfig()
-		config.Clusters["c"] = &clientcmdapi.Cluster{Server: of.Host, CertificateAuthorityData: of.CAData}
-		config.AuthInfos["c"] = &clientcmdapi.AuthInfo{ClientCertificateData: of.CertData, ClientKeyData: of.KeyData}
-		config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "c"}
-		config.CurrentContext = "c"
-		file := filepath.Join(t.TempDir(), "kubeconfig")
-		if err := clientcmd.WriteToFile(*config, file); err != nil {
-			t.Fatal(err)
-		}
-		return file
-	}
 	c.Webhooks = resourcemanagerconfigv1alpha1.ResourceManagerWebhookConfiguration{}
 	c.LeaderElection.LeaderElect = new(false)
-	c.SourceClientConnection.Kubeconfig = write(s.Config)
+	c.SourceClientConnection.Kubeconfig = env.KubeconfigFile(t, s.Config)
 	if c.TargetClientConnection != nil {
-		c.TargetClientConnection.Kubeconfig = write(target)
+		c.TargetClientConnection.Kubeconfig = env.KubeconfigFile(t, target)
 	}
 	resourcemanagerconfigv1alpha1.SetDefaults(&c)
 	c.Server.HealthProbes, c.Server.Metrics = nil, nil
