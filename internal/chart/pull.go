@@ -21,7 +21,7 @@ import (
 
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	"gardener.cloud/gardener/internal/validation/destination"
+	"gardener.cloud/gardener/pkg/destination"
 )
 
 const (

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +21,7 @@ import (
 const (
 	// addressRecheck is how often it is checked whether the infrastructure has assigned an address: the service controller can only be told to try again.
 	addressRecheck = 2 * time.Second
-	// ServiceLabel is on Services of the infrastructure. Its value is the namespace and the name of the one in the shoot, as far as they fit.
+	// ServiceLabel is on Services of the infrastructure. Its value is the namespace and the name of the one in the shoot, or a hash if they are too long.
 	ServiceLabel = "provider-local.gardener.cloud/service"
 )
 
@@ -82,7 +81,7 @@ func (b *balancer) render(name string, service *corev1.Service) (*corev1.Service
 		return nil, errors.New("spec.externalTrafficPolicy: Local is not supported by provider-local, whose load balancers forward to all nodes: use Cluster")
 	}
 	out := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name, Labels: map[string]string{ServiceLabel: shorten(service.Namespace + "." + service.Name)}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name, Labels: map[string]string{ServiceLabel: kube.LabelValue(service.Namespace + "." + service.Name)}},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeLoadBalancer, Selector: b.machines, SessionAffinity: service.Spec.SessionAffinity,
 			LoadBalancerSourceRanges: service.Spec.LoadBalancerSourceRanges,
@@ -114,12 +113,6 @@ func (b *balancer) policy(service *corev1.Service) *networkingv1.NetworkPolicy {
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}, Ingress: []networkingv1.NetworkPolicyIngressRule{rule},
 		},
 	}
-}
-
-// shorten makes a value of a label, which has at most 63 characters and ends with a letter or digit.
-func shorten(name string) string {
-	const most = 63
-	return strings.TrimRight(name[:min(len(name), most)], "-.")
 }
 
 // UpdateLoadBalancer has nothing to do: machines are selected by their label.

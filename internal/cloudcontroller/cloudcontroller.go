@@ -26,7 +26,7 @@ import (
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 	"gardener.cloud/gardener/internal/component/localcloudcontroller"
 	"gardener.cloud/gardener/internal/process"
-	"gardener.cloud/gardener/internal/validation/destination"
+	"gardener.cloud/gardener/pkg/destination"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"gardener.cloud/gardener/internal/validation/destination"
 	"gardener.cloud/gardener/internal/validation/kubeconfig"
+	"gardener.cloud/gardener/pkg/destination"
 )
 
 // handshakeTimeout is the end of a TLS handshake with a server of a user, and how long a connection to it is kept without requests.
@@ -17,7 +17,7 @@ const handshakeTimeout = 30 * time.Second
 
 // ConfigOfUser returns the configuration of a kubeconfig that a user has written. It has to contain all that it uses: it would run programs of this
 // process, or read its files. Nor may its server be one that this process alone reaches: blocked, such as destination.Host, returns why not to connect
-// to a host, or "". Errors do not quote it.
+// to a host, or "". Errors do not quote it. Its clients follow no redirects.
 func ConfigOfUser(data []byte, blocked func(host string) string) (*rest.Config, error) {
 	checked, errs := kubeconfig.ClientOf(data, nil, blocked)
 	if len(errs) > 0 {
@@ -27,12 +27,13 @@ func ConfigOfUser(data []byte, blocked func(host string) string) (*rest.Config, 
 	if err != nil {
 		return nil, errors.New("kubeconfig: it has no valid current context")
 	}
+	refuseRedirects(config)
 	return config, nil
 }
 
-// RefuseRedirects lets requests of clients of a config fail that are answered with a redirect, as API servers never do: it would lead a client in the seed to
-// whatever the user's server names. It is for clients that HTTPClientOfUser cannot be given to.
-func RefuseRedirects(config *rest.Config) {
+// refuseRedirects lets requests of clients of a config fail that are answered with a redirect, as API servers never do: it would lead a client in the seed to
+// whatever the user's server names.
+func refuseRedirects(config *rest.Config) {
 	config.Wrap(func(transport http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
 			response, err := transport.RoundTrip(request)
@@ -50,8 +51,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-// HTTPClientOfUser returns a client for such a configuration. It does not connect to a blocked address either if the name of the server resolves to it,
-// and follows no redirects. Its transport is not one of those that client-go keeps forever.
+// HTTPClientOfUser returns a client for such a configuration. It does not connect to a blocked address either if the name of the server resolves to it. Its transport is not one of those that client-go keeps forever.
 func HTTPClientOfUser(config *rest.Config, blocked func(host string) string) (*http.Client, error) {
 	tls, err := rest.TLSConfigFor(config)
 	if err != nil {
@@ -64,8 +64,5 @@ func HTTPClientOfUser(config *rest.Config, blocked func(host string) string) (*h
 	if err != nil {
 		return nil, err
 	}
-	return &http.Client{
-		Transport: transport, Timeout: config.Timeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}, nil
+	return &http.Client{Transport: transport, Timeout: config.Timeout}, nil
 }

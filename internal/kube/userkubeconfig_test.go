@@ -1,30 +1,32 @@
 package kube
 
 import (
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
-	"k8s.io/client-go/rest"
-
-	"gardener.cloud/gardener/internal/validation/destination"
+	"gardener.cloud/gardener/pkg/destination"
 )
+
+func kubeconfigOf(user, cluster string) string {
+	return `{kind: Config, apiVersion: v1, current-context: a, contexts: [{name: a, context: {user: a, cluster: a}}], users: [{name: a, user: ` + user +
+		`}], clusters: [{name: a, cluster: ` + cluster + `}]}`
+}
 
 // What a kubeconfig must not have, internal/validation/kubeconfig tests.
 func TestConfigOfUser(t *testing.T) {
-	kubeconfig := func(user, cluster string) string {
-		return `{kind: Config, apiVersion: v1, current-context: a, contexts: [{name: a, context: {user: a, cluster: a}}], users: [{name: a, user: ` + user +
-			`}], clusters: [{name: a, cluster: ` + cluster + `}]}`
-	}
 	for name, tc := range map[string]struct{ content, want string }{
-		"a token":            {kubeconfig("{token: t}", "{server: https://a.example}"), ""},
-		"a command":          {kubeconfig("{exec: {command: sh, apiVersion: client.authentication.k8s.io/v1}}", "{server: https://a.example}"), "users[0].user.exec"},
-		"a plugin":           {kubeconfig("{auth-provider: {name: x}}", "{server: https://a.example}"), "users[0].user.auth-provider"},
-		"a token file":       {kubeconfig("{tokenFile: /t}", "{server: https://a.example}"), "users[0].user.tokenFile"},
-		"a CA file":          {kubeconfig("{token: t}", "{server: https://a.example, certificate-authority: /t}"), "clusters[0].cluster.certificate-authority"},
-		"this pod":           {kubeconfig("{token: t}", "{server: https://127.0.0.1}"), "clusters[0].cluster.server"},
-		"a metadata service": {kubeconfig("{token: t}", "{server: https://169.254.169.254}"), "clusters[0].cluster.server"},
+		"a token":            {kubeconfigOf("{token: t}", "{server: https://a.example}"), ""},
+		"a command":          {kubeconfigOf("{exec: {command: sh, apiVersion: client.authentication.k8s.io/v1}}", "{server: https://a.example}"), "users[0].user.exec"},
+		"a plugin":           {kubeconfigOf("{auth-provider: {name: x}}", "{server: https://a.example}"), "users[0].user.auth-provider"},
+		"a token file":       {kubeconfigOf("{tokenFile: /t}", "{server: https://a.example}"), "users[0].user.tokenFile"},
+		"a CA file":          {kubeconfigOf("{token: t}", "{server: https://a.example, certificate-authority: /t}"), "clusters[0].cluster.certificate-authority"},
+		"this pod":           {kubeconfigOf("{token: t}", "{server: https://127.0.0.1}"), "clusters[0].cluster.server"},
+		"a metadata service": {kubeconfigOf("{token: t}", "{server: https://169.254.169.254}"), "clusters[0].cluster.server"},
 		"nothing":            {"", "current-context"},
 		"not a kubeconfig":   {"~secret~: [", "must be a YAML or JSON object"},
 	} {
@@ -44,22 +46,28 @@ func TestConfigOfUser(t *testing.T) {
 func TestHTTPClientOfUser(t *testing.T) {
 	server := httptest.NewTLSServer(http.RedirectHandler("https://attacker.example", http.StatusFound))
 	defer server.Close()
-	config := &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
-	get := func(blocked func(string) string) (status int, err error) {
-		c, err := HTTPClientOfUser(config, blocked)
+	anywhere := func(string) string { return "" }
+	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	config, err := ConfigOfUser([]byte(kubeconfigOf("{token: t}", "{server: '"+server.URL+"', certificate-authority-data: "+ca+"}")), anywhere)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		blocked func(string) string
+		want    string
+	}{
+		{anywhere, "the server redirects to another one"},
+		{destination.Host, "must not be an address of the control plane itself"},
+	} {
+		c, err := HTTPClientOfUser(config, tc.blocked)
 		if err != nil {
 			t.Fatal(err)
 		}
 		response, err := c.Get(server.URL) //nolint:noctx // of a test
-		if err != nil {
-			return 0, err
+		if err == nil {
+			t.Error(errors.Join(errors.New(response.Status), response.Body.Close()))
+		} else if !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("error is %v, want %q", err, tc.want)
 		}
-		return response.StatusCode, response.Body.Close()
-	}
-	if status, err := get(func(string) string { return "" }); err != nil || status != http.StatusFound {
-		t.Errorf("it has followed a redirect: %d, %v", status, err)
-	}
-	if status, err := get(destination.Host); err == nil || !strings.Contains(err.Error(), "must not be an address of the control plane itself") {
-		t.Errorf("it has connected to this pod: %d, %v", status, err)
 	}
 }

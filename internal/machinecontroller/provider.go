@@ -25,7 +25,7 @@ import (
 	"gardener.cloud/gardener/internal/machinecontroller/machineclass"
 	"gardener.cloud/gardener/internal/machinecontroller/safety"
 	"gardener.cloud/gardener/internal/process"
-	"gardener.cloud/gardener/internal/validation/destination"
+	"gardener.cloud/gardener/pkg/destination"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/internal/kube"
-	"gardener.cloud/gardener/internal/validation/destination"
+	"gardener.cloud/gardener/pkg/destination"
 )
 
 // identifyTimeout is the end of the request that identifies the cluster with the machines.
@@ -48,7 +48,6 @@ func (c *OtherCluster) Config() (*rest.Config, error) {
 		return nil, fmt.Errorf("cluster with the machines: %w", err)
 	}
 	config.Dial = destination.Dialer(c.Blocked).DialContext
-	kube.RefuseRedirects(config)
 	kube.LimitResponses(config, kube.MaxShootResponse)
 	return config, nil
 }

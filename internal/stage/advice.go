@@ -9,15 +9,12 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
+	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/pkg/extension/webhook"
 )
 
-const (
-	// extensionNamespace is the prefix of namespaces of extensions. The name of the ControllerInstallation follows.
-	extensionNamespace = "extension-"
-	// adviceTimeout is the end of the search for the registration of a webhook.
-	adviceTimeout = 5 * time.Second
-)
+// adviceTimeout is the end of the search for the registration of a webhook.
+const adviceTimeout = 5 * time.Second
 
 // What a kube-apiserver says of a mutating webhook that it could not call, and of one that has refused the object or failed itself.
 var (
@@ -49,7 +46,7 @@ func (r *Run) Advise(ctx context.Context, err error) error {
 	if namespace == "" {
 		advice = "see its pods and their logs in the seed"
 	}
-	if installation, ok := strings.CutPrefix(namespace, extensionNamespace); ok {
+	if installation, ok := strings.CutPrefix(namespace, extensionobject.NamespacePrefix); ok {
 		advice = fmt.Sprintf("%s, and ControllerInstallation %q", advice, installation)
 	}
 	return fmt.Errorf("%w: webhook %q of the extension with MutatingWebhookConfiguration %q %s: %s", err, found[1], configuration.Name, problem, advice)
@@ -64,7 +61,7 @@ func (r *Run) registrationOf(ctx context.Context, webhookName string) *admission
 	}
 	for i := range configurations.Items {
 		c := &configurations.Items[i]
-		if !strings.HasPrefix(c.Name, webhook.ConfigurationPrefix) && !strings.HasPrefix(namespaceOf(c), extensionNamespace) {
+		if !strings.HasPrefix(c.Name, webhook.ConfigurationPrefix) && !strings.HasPrefix(namespaceOf(c), extensionobject.NamespacePrefix) {
 			continue
 		}
 		for _, registered := range c.Webhooks {

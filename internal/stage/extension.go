@@ -14,7 +14,7 @@ import (
 
 // ExtensionValues are what resources of extensions are written with. They are reconciled even if nothing has changed.
 func (r *Run) ExtensionValues() extensionobject.Values {
-	return extensionobject.Values{Client: r.SeedAPI, Clock: r.Clock, Always: true, Restore: r.Restore}
+	return extensionobject.Values{Client: r.SeedAPI, Clock: r.Clock, Always: true, Restore: r.Restore, Controller: r.Controller}
 }
 
 // WriteExtension writes a resource of an extension as mutate makes it, and requests its reconciliation. Webhooks of other extensions may change it.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/extensionobject"
@@ -61,6 +62,8 @@ type Run struct {
 	SkipReadiness bool
 	// Restore returns the states of resources of extensions, in a run that restores a control plane from another seed. Nil means that it does not.
 	Restore func(ctx context.Context, kind, name string) (extensionobject.State, error)
+	// Controller returns the ControllerInstallation that is responsible for resources of extensions, see extensionobject.Values. It may be nil.
+	Controller func(ctx context.Context, kind, typ string) (*corev1beta1.ControllerInstallation, error)
 	// Protected is whether the dependency-watchdog probes the cluster: what it has scaled down stays so. Otherwise nothing would scale it up again.
 	Protected bool
 	// Clock tells the time.

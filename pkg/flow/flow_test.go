@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/pkg/errorcode"
@@ -418,4 +419,33 @@ func TestRunStops(t *testing.T) {
 			t.Errorf("reported as failed are %q", reported.Failed)
 		}
 	})
+}
+
+// A try that takes long is the last one, as another one would keep a worker from other objects.
+func TestRetryFor(t *testing.T) {
+	for name, tc := range map[string]struct {
+		retryFor time.Duration
+		// takes is how long each try takes.
+		takes time.Duration
+		want  int
+	}{
+		"short tries": {retryFor: 10 * time.Second, takes: time.Second, want: 5},
+		"long tries":  {retryFor: 10 * time.Second, takes: 6 * time.Second, want: 2},
+		"no limit":    {takes: time.Hour, want: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock, tries := clocktesting.NewFakeClock(time.Unix(0, 0)), 0
+			f, err := New("test", Task{ID: "a", RetryFor: tc.retryFor, Retry: wait.Backoff{Steps: 5, Duration: time.Nanosecond}, Run: func(context.Context) error {
+				tries++
+				clock.Step(tc.takes)
+				return errors.New("away")
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.Run(t.Context(), Options{Clock: clock}); err == nil || tries != tc.want {
+				t.Errorf("%d tries, want %d (%v)", tries, tc.want, err)
+			}
+		})
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
@@ -23,7 +22,7 @@ type Options struct {
 	Ended func(Timing)
 	// Metrics are updated for each task. Nil means none.
 	Metrics *Metrics
-	// Clock is for the timings. The default is the real one.
+	// Clock is for the timings, and for Task.RetryFor. The default is the real one.
 	Clock clock.PassiveClock
 	// StopOn says whether the error of a task makes it useless to go on: no more tasks are started, and the running ones are interrupted. Those
 	// did not fail, but are among the waiting ones. Nil means that all tasks that do not depend on the failed one still run.
@@ -187,27 +186,27 @@ func (r *run) start(ctx context.Context, n *node) {
 		for _, first := range n.after {
 			t.After = append(t.After, first.ID)
 		}
-		t.Err = n.execute(ctx)
+		t.Err = n.execute(ctx, r.options.Clock)
 		t.End = r.options.Clock.Now()
 		r.ended <- outcome{n, t}
 	}()
 }
 
 // execute runs a task with its timeout and retries. An error that only the user can fix is not retried.
-func (n *node) execute(ctx context.Context) (err error) {
+func (n *node) execute(ctx context.Context, clock clock.PassiveClock) (err error) {
 	if n.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, n.Timeout, fmt.Errorf("timed out after %s", n.Timeout))
 		defer cancel()
 	}
-	begin := time.Now()
+	begin := clock.Now()
 	try := func(ctx context.Context) (bool, error) {
 		err = caught(func() error { return n.Run(ctx) })
 		var fault *Panic
 		if errors.As(err, &fault) {
 			return false, err
 		}
-		return err == nil || errorcode.NeedsUser(errorcode.Of(err)) || n.RetryFor > 0 && time.Since(begin) >= n.RetryFor, nil
+		return err == nil || errorcode.NeedsUser(errorcode.Of(err)) || n.RetryFor > 0 && clock.Since(begin) >= n.RetryFor, nil
 	}
 	if n.Retry.Steps == 0 {
 		_, _ = try(ctx)

@@ -29,7 +29,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -204,12 +203,7 @@ func (e *Env) Stop() error {
 
 // WriteKubeconfig writes the administrator's kubeconfig to a file.
 func (e *Env) WriteKubeconfig(file string) error {
-	config := clientcmdapi.NewConfig()
-	config.Clusters["garden"] = &clientcmdapi.Cluster{Server: e.Config.Host, CertificateAuthorityData: e.Config.CAData}
-	config.AuthInfos["admin"] = &clientcmdapi.AuthInfo{ClientCertificateData: e.Config.CertData, ClientKeyData: e.Config.KeyData}
-	config.Contexts["garden"] = &clientcmdapi.Context{Cluster: "garden", AuthInfo: "admin"}
-	config.CurrentContext = "garden"
-	return clientcmd.WriteToFile(*config, file)
+	return clientcmd.WriteToFile(*kubeconfigOf(e.Config), file)
 }
 
 // start starts the servers. They run in the context running, while ctx is for waiting; ended hears why a server does not go on.

@@ -146,7 +146,7 @@ func (v Values) objects(role string, config any, flags []string, labels map[stri
 		PodLabels: workload.Merge(map[string]string{
 			constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, constants.NetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
 		}, labels),
-		PodAnnotations: map[string]string{"checksum/configuration": gardenerprocess.Checksum(string(raw))},
+		PodAnnotations: map[string]string{"checksum/configuration": workload.Checksum(string(raw))},
 	}
 	objects, err := process.Objects()
 	if err != nil {

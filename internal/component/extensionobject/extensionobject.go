@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -43,6 +45,9 @@ type Values struct {
 	Always bool
 	// Restore returns the state of a resource that is restored: one that was not reconciled on this seed yet. Nil means that none is.
 	Restore func(ctx context.Context, kind, name string) (State, error)
+	// Controller returns the ControllerInstallation that is responsible for resources of a kind and type, or nil if there is none, see ReadResponsible.
+	// Waits end early if its controller does not run. Nil means that they do not.
+	Controller func(ctx context.Context, kind, typ string) (*corev1beta1.ControllerInstallation, error)
 }
 
 // Apply creates or updates a resource, and requests its reconciliation, or its restoration. The given object needs a name and a namespace; mutate gets
@@ -89,7 +94,7 @@ func AwaitReport(ctx context.Context, v Values, obj extensionsv1alpha1.Object, e
 	defer stop()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	found, err := await(ctx, v.Client, obj, func(current extensionsv1alpha1.Object) error {
+	found, err := await(ctx, v, obj, func(current extensionsv1alpha1.Object) error {
 		if current == nil {
 			return fmt.Errorf("%s does not exist", describe(v.Client, obj)) // it was deleted meanwhile; the next run creates it again
 		}
@@ -114,8 +119,7 @@ func AwaitReport(ctx context.Context, v Values, obj extensionsv1alpha1.Object, e
 
 // unobserved says what to do about a resource whose extension controller has not begun to work on it.
 func unobserved(obj extensionsv1alpha1.Object) string {
-	status := obj.GetExtensionStatus()
-	if obj.GetAnnotations()[constants.GardenerOperation] == "" && status.GetLastOperation() != nil && status.GetObservedGeneration() == obj.GetGeneration() {
+	if begun(obj) {
 		return ""
 	}
 	return fmt.Sprintf(" See the ControllerInstallation of the extension for type %q on the seed, and its pods.", obj.GetExtensionSpec().GetExtensionType())
@@ -180,7 +184,7 @@ func AwaitGone(ctx context.Context, v Values, obj extensionsv1alpha1.Object) err
 	defer stop()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	_, err := await(ctx, v.Client, obj, func(current extensionsv1alpha1.Object) error {
+	_, err := await(ctx, v, obj, func(current extensionsv1alpha1.Object) error {
 		if current == nil {
 			return nil
 		}
@@ -200,33 +204,38 @@ func AwaitGone(ctx context.Context, v Values, obj extensionsv1alpha1.Object) err
 
 // await watches one resource until check returns nil, and returns it. The check gets nil while the resource does not exist.
 func await(
-	ctx context.Context, c client.WithWatch, obj extensionsv1alpha1.Object, check func(current extensionsv1alpha1.Object) error,
+	ctx context.Context, v Values, obj extensionsv1alpha1.Object, check func(current extensionsv1alpha1.Object) error,
 ) (found extensionsv1alpha1.Object, err error) {
-	list, err := listFor(c, obj)
+	gvk, list, err := listFor(v.Client, obj)
 	if err != nil {
 		return nil, err
 	}
-	err = kube.AwaitKind(ctx, c, obj, list, func(objects []client.Object) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	var seen atomic.Value
+	defer endIfNotRunning(ctx, v, gvk.Kind, &seen, end)()
+	err = kube.AwaitKind(ctx, v.Client, obj, list, func(objects []client.Object) error {
 		if len(objects) == 0 {
 			return check(nil)
 		}
 		found = objects[0].(extensionsv1alpha1.Object) //nolint:forcetypeassert // the kind that is watched
+		seen.Store(found)
 		return check(found)
 	}, nil, client.InNamespace(obj.GetNamespace()), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", obj.GetName())})
 	return found, err
 }
 
-// listFor returns an empty list of the kind of an object.
-func listFor(c client.Client, obj runtime.Object) (client.ObjectList, error) {
+// listFor returns the kind of an object, and an empty list of it.
+func listFor(c client.Client, obj runtime.Object) (schema.GroupVersionKind, client.ObjectList, error) {
 	gvk, err := apiutil.GVKForObject(obj, c.Scheme())
 	if err != nil {
-		return nil, err
+		return gvk, nil, err
 	}
 	list, err := c.Scheme().New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	if err != nil {
-		return nil, err
+		return gvk, nil, err
 	}
-	return list.(client.ObjectList), nil //nolint:forcetypeassert // it is in the scheme under the name of a list
+	return gvk, list.(client.ObjectList), nil //nolint:forcetypeassert // it is in the scheme under the name of a list
 }
 
 // withCodes adds the codes of a last error, if there is one, to an error.

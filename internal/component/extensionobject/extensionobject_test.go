@@ -2,11 +2,14 @@ package extensionobject_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -118,6 +121,81 @@ func TestWaitsSayWhichExtensionDoesNotRun(t *testing.T) {
 	}
 }
 
+// A wait for an extension that does not run ends early and says which one that is, whatever it waits for. One whose heartbeat goes on is waited for.
+func TestWaitsEndIfTheExtensionDoesNotRun(t *testing.T) {
+	const end = 10 * time.Minute
+	deletion, migration := extensionobject.AwaitGone, extensionobject.AwaitMigrated
+	for name, tc := range map[string]struct {
+		wait func(context.Context, extensionobject.Values, extensionsv1alpha1.Object) error
+		// renewed is how long before the wait the heartbeat was renewed; zero means never. It is renewed again after these times.
+		renewed time.Duration
+		again   []time.Duration
+		// without is whether it is installed without a ControllerInstallation.
+		without bool
+		want    time.Duration
+	}{
+		"it has not run for long":              {renewed: time.Hour, want: 30 * time.Second},
+		"it has not run for long, a deletion":  {wait: deletion, renewed: time.Hour, want: 30 * time.Second},
+		"it has not run for long, a migration": {wait: migration, renewed: time.Hour, want: 30 * time.Second},
+		"it stops":                             {renewed: time.Second, want: 59 * time.Second},
+		"it stops later":                       {renewed: time.Second, again: []time.Duration{20 * time.Second, 50 * time.Second}, want: 110 * time.Second},
+		"it starts":                            {renewed: time.Hour, again: []time.Duration{29 * time.Second}, want: 89 * time.Second},
+		"without a heartbeat":                  {want: end},
+		"without a ControllerInstallation":     {renewed: time.Hour, without: true, want: end},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				object, began := infrastructure(), time.Now()
+				object.Spec.Type = "acme"
+				if tc.wait == nil {
+					tc.wait = extensionobject.Await
+				}
+				c := seed(t, object)
+				lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "extension-acme-1", Name: "gardener-extension-heartbeat"}}
+				if tc.renewed > 0 {
+					lease.Spec.RenewTime = new(metav1.NewMicroTime(began.Add(-tc.renewed)))
+					if err := c.Create(t.Context(), lease); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for _, after := range tc.again {
+					time.AfterFunc(after, func() {
+						lease.Spec.RenewTime = new(metav1.NowMicro())
+						if err := c.Update(t.Context(), lease); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				v := extensionobject.Values{Client: c, Clock: clock.RealClock{}, Controller: func(_ context.Context, kind, typ string) (*corev1beta1.ControllerInstallation, error) {
+					if tc.without || kind != "Infrastructure" || typ != "acme" {
+						return nil, nil //nolint:nilnil // as documented
+					}
+					ci := &corev1beta1.ControllerInstallation{ObjectMeta: metav1.ObjectMeta{Name: "acme-1"}}
+					ci.Spec.RegistrationRef.Name = "provider-acme"
+					return ci, nil
+				}}
+				ctx, cancel := context.WithTimeout(t.Context(), end)
+				defer cancel()
+				err := tc.wait(ctx, v, infrastructure())
+				if took := time.Since(began); took != tc.want {
+					t.Errorf("the wait took %s, want %s: %v", took, tc.want, err)
+				}
+				var since time.Duration
+				if n := len(tc.again); n > 0 {
+					since = tc.again[n-1]
+				} else {
+					since = -tc.renewed
+				}
+				want := fmt.Sprintf(`(extension "provider-acme" does not run: it has not renewed its heartbeat, Lease "gardener-extension-heartbeat", since %s: `+
+					`see its pods and their logs in namespace "extension-acme-1" of the seed, and ControllerInstallation "acme-1")`, began.Add(since).UTC().Format(time.RFC3339))
+				if err == nil || strings.HasSuffix(err.Error(), want) != (tc.want < end) {
+					t.Errorf("error is %v\nwant: %s", err, want)
+				}
+			})
+		})
+	}
+}
+
 // A deletion that has failed as the user has to act is requested again by the next run, which does not take the old error for a new one.
 func TestDeleteRequestsAFailedDeletionAgain(t *testing.T) {
 	now := time.Now()
@@ -158,5 +236,6 @@ func seed(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	return fake.NewClientBuilder().WithScheme(stagetest.Scheme(t)).WithObjects(objects...).
 		WithIndex(&extensionsv1alpha1.Infrastructure{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).
+		WithIndex(&coordinationv1.Lease{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).
 		WithInterceptorFuncs(interceptor.Funcs{Watch: stagetest.WatchWithoutList}).Build()
 }

@@ -52,7 +52,7 @@ func Migrated(obj extensionsv1alpha1.Object) bool {
 func AwaitMigrated(ctx context.Context, v Values, obj extensionsv1alpha1.Object) error {
 	ctx, observe, stop := WithErrorTimeout(ctx)
 	defer stop()
-	_, err := await(ctx, v.Client, obj, func(current extensionsv1alpha1.Object) error {
+	_, err := await(ctx, v, obj, func(current extensionsv1alpha1.Object) error {
 		if current == nil || Migrated(current) {
 			return nil
 		}

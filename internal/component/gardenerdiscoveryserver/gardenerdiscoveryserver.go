@@ -113,7 +113,7 @@ func (v Values) process() gardenerprocess.Values {
 		})
 		// The process reads changed files, but a new key must be published before tokens that it signs get to third parties. So the pods roll, and
 		// the Deployment says when they have it.
-		process.PodAnnotations = map[string]string{"checksum/workload-identity": gardenerprocess.Checksum(
+		process.PodAnnotations = map[string]string{"checksum/workload-identity": workload.Checksum(
 			string(v.WorkloadIdentity.Data[openIDConfigKey]), string(v.WorkloadIdentity.Data[keySetKey]))}
 	}
 	if v.GenericKubeconfig != "" {

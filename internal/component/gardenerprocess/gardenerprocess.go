@@ -3,11 +3,8 @@ package gardenerprocess
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -193,7 +190,7 @@ func (v Values) Objects() ([]client.Object, error) {
 		v.Args = append([]string{"--config=" + configDir + "/" + cmp.Or(v.ConfigFile, configFile)}, v.Args...)
 		v.Files = append(v.Files, File{Volume: workload.ConfigMapVolume("configuration", config.Name), Path: configDir})
 		if v.Virtual == nil {
-			v.PodAnnotations = workload.Merge(v.PodAnnotations, map[string]string{configChecksum: Checksum(string(raw))})
+			v.PodAnnotations = workload.Merge(v.PodAnnotations, map[string]string{configChecksum: workload.Checksum(string(raw))})
 		}
 	}
 	w := v.Workload()
@@ -255,10 +252,4 @@ func (v Values) inVirtual(deployment *appsv1.Deployment) error {
 	pod.AutomountServiceAccountToken = new(false)
 	pod.EnableServiceLinks = new(false)
 	return references.Inject(deployment, nil)
-}
-
-// Checksum returns a checksum of contents, for annotations.
-func Checksum(contents ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(contents, "\x00")))
-	return hex.EncodeToString(sum[:8])
 }

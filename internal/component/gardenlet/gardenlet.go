@@ -107,7 +107,7 @@ func Objects(v Values) ([]client.Object, error) {
 		}
 		process.Files = []gardenerprocess.File{{Volume: workload.ConfigMapVolume(overwriteName, overwriteName), Path: overwriteDir}}
 		process.Env = []corev1.EnvVar{{Name: imagevector.OverwriteEnv, Value: overwriteDir + "/" + overwriteFile}}
-		process.PodAnnotations = map[string]string{"checksum/imagevector-overwrite": gardenerprocess.Checksum(v.ImageVectorOverwrite)}
+		process.PodAnnotations = map[string]string{"checksum/imagevector-overwrite": workload.Checksum(v.ImageVectorOverwrite)}
 	}
 	objects, err := process.Objects()
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
-	"gardener.cloud/gardener/internal/component/gardenerprocess"
 	"gardener.cloud/gardener/internal/component/workload"
 )
 
@@ -77,7 +76,7 @@ func Objects(v Values) []client.Object {
 			workload.AllShootsPolicyLabel("kube-apiserver", 443):   constants.NetworkPolicyAllowed,
 			workload.AllShootsPolicyLabel("vpn-seed-server", 8132): constants.NetworkPolicyAllowed,
 		},
-		PodAnnotations: map[string]string{"checksum/configuration": gardenerprocess.Checksum(config)},
+		PodAnnotations: map[string]string{"checksum/configuration": workload.Checksum(config)},
 		Container: corev1.Container{
 			Image: v.ControllerImage,
 			Args: []string{

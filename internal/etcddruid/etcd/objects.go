@@ -1,8 +1,6 @@
 package etcd
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -25,6 +23,7 @@ import (
 
 	backuprestoreconfigv1alpha1 "gardener.cloud/gardener/api/config/backuprestore/v1alpha1"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	"gardener.cloud/gardener/internal/component/workload"
 )
 
 // renderValues are what the objects of an Etcd are rendered from.
@@ -108,8 +107,7 @@ func objects(v renderValues) ([]client.Object, error) {
 		r.role(), r.roleBinding(), configMap, r.clientService(), r.peerService(), r.disruptionBudget(),
 	}
 	out = append(out, r.leases()...)
-	sum := sha256.Sum256(config)
-	out = append(out, r.statefulSet(hex.EncodeToString(sum[:8])))
+	out = append(out, r.statefulSet(workload.Checksum(string(config))))
 	owner := metav1.OwnerReference{
 		APIVersion: druidv1alpha1.SchemeGroupVersion.String(), Kind: "Etcd", Name: r.name, UID: v.Etcd.UID, Controller: new(true), BlockOwnerDeletion: new(true),
 	}

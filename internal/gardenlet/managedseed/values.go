@@ -1,8 +1,6 @@
 package managedseed
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -18,6 +16,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/component/gardenlet/release"
+	"gardener.cloud/gardener/internal/component/workload"
 )
 
 const (
@@ -138,6 +137,5 @@ func wantsVPA(seed *corev1beta1.SeedSpec) bool {
 // checksum returns a checksum of the data of a Secret.
 func checksum(secret *corev1.Secret) (string, error) {
 	data, err := json.Marshal(secret.Data) // with sorted keys
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:8]), err
+	return workload.Checksum(string(data)), err
 }

@@ -2,8 +2,6 @@ package upgrade
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +24,7 @@ import (
 	"gardener.cloud/gardener/internal/chart"
 	"gardener.cloud/gardener/internal/component/gardenlet"
 	"gardener.cloud/gardener/internal/component/gardenlet/release"
+	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/gardenlet/credentials"
 	"gardener.cloud/gardener/internal/gardenlet/upgrade/guard"
 	"gardener.cloud/gardener/internal/gardenlet/upgrade/trial"
@@ -360,7 +359,7 @@ func (r *reconciler) render(ctx context.Context, object *seedmanagementv1alpha1.
 		return nil, &registryError{err}
 	}
 	values := release.Values{ImageVectorOverwrite: running.ImageVectorOverwrite, ComponentImageVectorOverwrites: running.ComponentImageVectorOverwrites}
-	if running.Chart == release.Checksum(archive) {
+	if running.Chart == workload.Checksum(string(archive)) {
 		values.Image = running.Image // it stays as long as the chart does
 	}
 	if values.HostsGarden, err = r.HostsGarden(ctx); err != nil {
@@ -394,12 +393,11 @@ func identify(object *seedmanagementv1alpha1.Gardenlet, archive []byte) (string,
 			return "", fmt.Errorf("spec.config: %w", err)
 		}
 	}
-	data, err := json.Marshal([]any{deployment, config, release.Checksum(archive)})
+	data, err := json.Marshal([]any{deployment, config, workload.Checksum(string(archive))})
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:8]), nil
+	return workload.Checksum(string(data)), nil
 }
 
 // leaseOf returns the name of the Lease of the leader election of a configuration.

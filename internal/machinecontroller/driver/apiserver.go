@@ -1,11 +1,7 @@
 package driver
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // APIErrorf returns an error of an API server with a code, for drivers whose machines are objects. The error follows the text.
@@ -25,13 +21,4 @@ func APIErrorf(err error, format string, args ...any) error {
 		code = Unavailable
 	}
 	return Errorf(code, format+": %w", append(args, err)...)
-}
-
-// LabelValue returns a name, or a hash of it if it is too long for a label.
-func LabelValue(name string) string {
-	if len(name) <= validation.LabelValueMaxLength {
-		return name
-	}
-	sum := sha256.Sum256([]byte(name))
-	return hex.EncodeToString(sum[:16])
 }

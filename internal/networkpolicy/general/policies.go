@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/pkg/destination"
 )
 
 // Networks are address ranges, as CIDRs.
@@ -28,17 +29,11 @@ var (
 	everywhere = []string{"0.0.0.0/0", "::/0"}
 	// private are the ranges of RFC 1918, RFC 6598 and RFC 4193.
 	private = []string{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"}
-	// alwaysBlocked are link-local addresses, and addresses of the metadata services of infrastructures, which give credentials of the seed's
-	// nodes to any pod that connects to them.
-	alwaysBlocked = []string{
+	// alwaysBlocked are link-local addresses, and those of metadata services.
+	alwaysBlocked = append([]string{
 		"169.254.0.0/16", // 169.254.169.254 of most infrastructures, 169.254.170.2 of AWS
 		"fe80::/10",
-		"fd00:ec2::/32",      // AWS: fd00:ec2::254
-		"fd20:ce::254/128",   // Google Cloud
-		"100.100.100.200/32", // Alibaba Cloud
-		"168.63.129.16/32",   // Azure
-		"192.0.0.192/32",     // Oracle Cloud
-	}
+	}, destination.Metadata...)
 	// nodeLocalDNS are the addresses of the DNS cache on each node, if there is one.
 	nodeLocalDNS = []string{"169.254.20.10/32", "fd30:1319:f1e:230b::1/128"}
 )

@@ -27,7 +27,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/chart"
-	"gardener.cloud/gardener/internal/validation/destination"
+	"gardener.cloud/gardener/pkg/destination"
 )
 
 // Values are what the controller works with.

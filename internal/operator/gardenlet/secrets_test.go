@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
-	"gardener.cloud/gardener/internal/validation/destination"
+	"gardener.cloud/gardener/pkg/destination"
 	"gardener.cloud/gardener/test/builder"
 )
 

@@ -9,12 +9,10 @@ import (
 	"net/netip"
 	"regexp"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +20,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/pkg/destination"
 	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/extension"
 )
@@ -46,13 +45,13 @@ const (
 // same one.
 type dnsRecords struct {
 	client client.Client
-	// forbidden reports whether a name server must not have an address.
-	forbidden func(netip.Addr) bool
+	// blocked returns a function that returns why a name server, which the Secret of a tenant names, must not have an address, given the networks of the seed.
+	blocked func(networks ...string) func(address string) string
 }
 
 // Reconcile replaces the records of a name and type.
-func (a *dnsRecords) Reconcile(ctx context.Context, record *extensionsv1alpha1.DNSRecord, _ *extension.Cluster) error {
-	server, err := a.server(ctx, record)
+func (a *dnsRecords) Reconcile(ctx context.Context, record *extensionsv1alpha1.DNSRecord, cluster *extension.Cluster) error {
+	server, err := a.server(ctx, record, cluster)
 	if err != nil {
 		return err
 	}
@@ -68,8 +67,8 @@ func (a *dnsRecords) Reconcile(ctx context.Context, record *extensionsv1alpha1.D
 }
 
 // Delete removes them.
-func (a *dnsRecords) Delete(ctx context.Context, record *extensionsv1alpha1.DNSRecord, _ *extension.Cluster) error {
-	server, err := a.server(ctx, record)
+func (a *dnsRecords) Delete(ctx context.Context, record *extensionsv1alpha1.DNSRecord, cluster *extension.Cluster) error {
+	server, err := a.server(ctx, record, cluster)
 	if err != nil {
 		return err
 	}
@@ -79,23 +78,23 @@ func (a *dnsRecords) Delete(ctx context.Context, record *extensionsv1alpha1.DNSR
 // nameServer is the primary name server of a zone, and the key for it.
 type nameServer struct {
 	address, zone, key, algorithm, secret string
-	forbidden                             func(netip.Addr) bool
+	blocked                               func(address string) string
 }
 
 // dnsName is what names of zones and keys consist of.
 var dnsName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
-// metadata are the addresses of the metadata services of infrastructures that are not link-local.
-var metadata = sets.New("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16", "192.0.0.192")
-
-// ofSeed reports whether an address leads to the pod itself, or to the infrastructure of the seed. The name server is named in the Secret of a tenant.
-func ofSeed(address netip.Addr) bool {
-	address = address.Unmap().WithZone("")
-	return address.IsLoopback() || address.IsUnspecified() || address.IsLinkLocalUnicast() || address.IsMulticast() || metadata.Has(address.String())
+// networksOf are those of the seed of a record. One of the seed itself, or of a garden, has no Cluster, and its Secret is the operator's.
+func networksOf(cluster *extension.Cluster) []string {
+	if cluster == nil || cluster.Seed == nil {
+		return nil
+	}
+	networks := cluster.Seed.Spec.Networks
+	return append([]string{networks.Pods, networks.Services, ptr.Deref(networks.Nodes, "")}, networks.BlockCIDRs...)
 }
 
 // server reads the Secret of a record.
-func (a *dnsRecords) server(ctx context.Context, record *extensionsv1alpha1.DNSRecord) (*nameServer, error) {
+func (a *dnsRecords) server(ctx context.Context, record *extensionsv1alpha1.DNSRecord, cluster *extension.Cluster) (*nameServer, error) {
 	secret, ref := &corev1.Secret{}, record.Spec.SecretRef
 	if err := a.client.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
 		return nil, fmt.Errorf("read Secret %q: %w", ref.Name, err)
@@ -103,7 +102,7 @@ func (a *dnsRecords) server(ctx context.Context, record *extensionsv1alpha1.DNSR
 	value := func(key string) string { return strings.TrimSpace(string(secret.Data[key])) }
 	s := &nameServer{
 		address: value(dnsServerKey), zone: dns.CanonicalName(ptr.Deref(record.Spec.Zone, value(dnsZoneKey))), key: dns.CanonicalName(value(tsigNameKey)),
-		algorithm: dns.HmacSHA256, secret: value(tsigSecretKey), forbidden: a.forbidden,
+		algorithm: dns.HmacSHA256, secret: value(tsigSecretKey), blocked: a.blocked(networksOf(cluster)...),
 	}
 	if algorithm := value(tsigAlgorithmKey); algorithm != "" {
 		s.algorithm = dns.CanonicalName(algorithm)
@@ -141,7 +140,9 @@ func (s *nameServer) update(ctx context.Context, spec *extensionsv1alpha1.DNSRec
 	message.RemoveRRset([]dns.RR{&dns.ANY{Hdr: dns.RR_Header{Name: name, Rrtype: typ}}})
 	message.Insert(records)
 	message.SetTsig(s.key, s.algorithm, tsigFudge, time.Now().Unix())
-	exchange := &dns.Client{Net: "tcp", Timeout: dnsTimeout, TsigSecret: map[string]string{s.key: s.secret}, Dialer: s.dialer()}
+	dialer := destination.Dialer(s.blocked) // it sees the address that is really used, to which a name was resolved
+	dialer.Timeout = dnsTimeout
+	exchange := &dns.Client{Net: "tcp", Timeout: dnsTimeout, TsigSecret: map[string]string{s.key: s.secret}, Dialer: dialer}
 	response, _, err := exchange.ExchangeContext(ctx, message, s.address)
 	code := dns.RcodeSuccess
 	if response != nil {
@@ -163,17 +164,6 @@ func (s *nameServer) update(ctx context.Context, spec *extensionsv1alpha1.DNSRec
 		return fmt.Errorf("update zone %s: the name server does not answer", s.zone)
 	}
 	return nil
-}
-
-// dialer returns a dialer that sees the address that is really used, to which a name was resolved.
-func (s *nameServer) dialer() *net.Dialer {
-	return &net.Dialer{Timeout: dnsTimeout, Control: func(_, address string, _ syscall.RawConn) error {
-		to, err := netip.ParseAddrPort(address)
-		if err == nil && s.forbidden(to.Addr()) {
-			err = fmt.Errorf("%s is an address of the seed", to.Addr())
-		}
-		return err
-	}}
 }
 
 // recordsOf returns the records of a name.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,7 +20,10 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/provider/hosts/hoststest"
+	"gardener.cloud/gardener/pkg/destination"
 	"gardener.cloud/gardener/pkg/errorcode"
+	"gardener.cloud/gardener/pkg/extension"
+	"gardener.cloud/gardener/test/builder"
 )
 
 // bind runs a real name server.
@@ -143,7 +145,9 @@ func TestDNSRecord(t *testing.T) {
 }
 
 func local(t *testing.T) string { return hoststest.NameServer(t, "127.0.0.1") }
-func anywhere(netip.Addr) bool  { return false }
+func anywhere(...string) func(string) string {
+	return func(string) string { return "" }
+}
 
 func TestDNSRecordOfHostileTenant(t *testing.T) {
 	server := local(t)
@@ -166,7 +170,7 @@ func TestDNSRecordOfHostileTenant(t *testing.T) {
 			secret.Data[tc.key] = []byte(tc.value)
 			a := &dnsRecords{fake.NewClientBuilder().WithObjects(secret).Build(), anywhere}
 			if tc.key == "Server" {
-				a.forbidden = ofSeed
+				a.blocked = destination.Outside
 			}
 			err := a.Reconcile(t.Context(), &extensionsv1alpha1.DNSRecord{Spec: extensionsv1alpha1.DNSRecordSpec{
 				SecretRef: corev1.SecretReference{Namespace: "ns", Name: "dns"}, Name: "a.example.org", RecordType: "A", Values: []string{"10.0.0.1"},
@@ -178,14 +182,34 @@ func TestDNSRecordOfHostileTenant(t *testing.T) {
 	}
 }
 
-func TestOfSeed(t *testing.T) {
-	for address, want := range map[string]bool{
-		"127.0.0.1": true, "::1": true, "::ffff:127.0.0.1": true, "0.0.0.0": true, "::": true, "169.254.169.254": true, "fe80::1%eth0": true, "fd00:ec2::254": true,
-		"100.100.100.200": true, "10.0.0.1": false, "2001:db8::1": false, "192.0.2.1": false,
+func TestNameServersInTheSeed(t *testing.T) {
+	seed := builder.Seed("s", func(s *corev1beta1.Seed) {
+		s.Spec.Networks = corev1beta1.SeedNetworks{Pods: "10.96.0.0/16", Services: "10.97.0.0/16", Nodes: new("10.98.0.0/16"), BlockCIDRs: []string{"192.0.2.0/24"}}
+	})
+	for name, tc := range map[string]struct {
+		cluster *extension.Cluster
+		blocked []string
+		allowed []string
+	}{
+		"of a shoot": {
+			cluster: &extension.Cluster{Seed: seed}, allowed: []string{"10.0.0.1", "2001:db8::1"},
+			blocked: []string{"10.96.1.2", "::ffff:10.96.1.2", "10.97.1.2", "10.98.1.2", "192.0.2.1", "127.0.0.1", "169.254.169.254"},
+		},
+		"of a seed": {allowed: []string{"10.96.1.2", "192.0.2.1"}, blocked: []string{"127.0.0.1", "fe80::1%eth0", "fd00:ec2::254"}},
 	} {
-		if got := ofSeed(netip.MustParseAddr(address)); got != want {
-			t.Errorf("ofSeed(%s) = %v", address, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			blocked := destination.Outside(networksOf(tc.cluster)...)
+			for _, address := range tc.blocked {
+				if blocked(address) == "" {
+					t.Errorf("%s is allowed", address)
+				}
+			}
+			for _, address := range tc.allowed {
+				if reason := blocked(address); reason != "" {
+					t.Errorf("%s %s", address, reason)
+				}
+			}
+		})
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	hostsv1alpha1 "gardener.cloud/gardener/api/provider/hosts/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/pkg/destination"
 	"gardener.cloud/gardener/pkg/extension"
 	"gardener.cloud/gardener/pkg/extension/generic"
 	"gardener.cloud/gardener/pkg/extension/options"
@@ -126,7 +127,7 @@ func AddControllers(mgr manager.Manager, o *options.Options, image string) error
 			Types: operatingSystems, Actuator: &generic.OperatingSystemConfig{Client: mgr.GetClient(), Owner: Name, Prologue: prologue},
 		}),
 		options.Add(mgr, o, dnsRecordController, extension.Options[*extensionsv1alpha1.DNSRecord]{
-			Types: []string{dnsType}, Actuator: &dnsRecords{mgr.GetClient(), ofSeed},
+			Types: []string{dnsType}, Actuator: &dnsRecords{mgr.GetClient(), destination.Outside},
 		}),
 		options.Add(mgr, o, bucketController, extension.Options[*extensionsv1alpha1.BackupBucket]{
 			Types: []string{storeType}, Actuator: &backupBuckets{stores{mgr.GetClient()}},

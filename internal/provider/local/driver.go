@@ -13,7 +13,6 @@ import (
 
 	providerlocalconfigv1alpha1 "gardener.cloud/gardener/api/config/providerlocal/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	"gardener.cloud/gardener/internal/component/gardenerprocess"
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
 	"gardener.cloud/gardener/internal/component/workload"
@@ -101,7 +100,7 @@ func (a driverAccess) addTo(template *corev1.PodTemplateSpec, container *corev1.
 	for _, label := range []string{constants.NetworkPolicyToPublicNetworks, constants.NetworkPolicyToPrivateNetworks} {
 		metav1.SetMetaDataLabel(&template.ObjectMeta, label, constants.NetworkPolicyAllowed)
 	}
-	metav1.SetMetaDataAnnotation(&template.ObjectMeta, checksumAnnotation, gardenerprocess.Checksum(string(a.kubeconfig)))
+	metav1.SetMetaDataAnnotation(&template.ObjectMeta, checksumAnnotation, workload.Checksum(string(a.kubeconfig)))
 }
 
 func driverContainer(image, namespace string) corev1.Container {

@@ -24,7 +24,7 @@ import (
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/internal/provider/local/dnsserver"
 	configvalidation "gardener.cloud/gardener/internal/validation/config"
-	"gardener.cloud/gardener/internal/validation/destination"
+	"gardener.cloud/gardener/pkg/destination"
 	"gardener.cloud/gardener/pkg/extension"
 	"gardener.cloud/gardener/pkg/extension/generic"
 	"gardener.cloud/gardener/pkg/extension/worker"

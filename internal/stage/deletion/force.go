@@ -79,6 +79,7 @@ func (in Inputs) forceDelete(ctx context.Context, lists ...client.ObjectList) er
 
 func (in Inputs) forceDeleteOne(ctx context.Context, obj extensionsv1alpha1.Object) error {
 	values := in.Run.ExtensionValues()
+	values.Controller = nil // one that does not run has all the time to come back, as what it would have deleted is left behind
 	if obj.GetDeletionTimestamp() == nil {
 		if err := extensionobject.Delete(ctx, values, obj); err != nil {
 			return err

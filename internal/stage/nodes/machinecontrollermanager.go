@@ -64,22 +64,22 @@ func (in Inputs) managerReplicas(ctx context.Context) (int32, error) {
 	if in.Deletes {
 		return in.Replicas, nil
 	}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: in.Run.Namespace, Name: machinecontrollermanager.Name}}
+	if err := in.Run.SeedAPI.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); client.IgnoreNotFound(err) != nil {
+		return 0, fmt.Errorf("read Deployment %q: %w", deployment.Name, err)
+	}
 	if in.Restores {
 		worker := in.Run.Worker()
 		if err := in.Run.SeedAPI.Get(ctx, client.ObjectKeyFromObject(worker), worker); client.IgnoreNotFound(err) != nil {
 			return 0, fmt.Errorf("read Worker %q: %w", worker.Name, err)
 		}
-		if !machinesKnown(worker) {
+		if !machinesKnown(worker, deployment) {
 			return 0, nil
 		}
 	}
 	busy, err := in.machinesChange(ctx)
 	if err != nil {
 		return 0, err
-	}
-	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: in.Run.Namespace, Name: machinecontrollermanager.Name}}
-	if err := in.Run.SeedAPI.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); client.IgnoreNotFound(err) != nil {
-		return 0, fmt.Errorf("read Deployment %q: %w", deployment.Name, err)
 	}
 	current := ptr.Deref(deployment.Spec.Replicas, 0)
 	_, protects := deployment.Annotations[constants.DependencyWatchdogMeltdownProtectionActive]

@@ -2,12 +2,16 @@ package nodes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
@@ -16,6 +20,7 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/component/extensionobject"
+	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/stage"
@@ -97,7 +102,7 @@ func (in Inputs) awaitWorker(ctx context.Context) error {
 			return err
 		}
 	case in.Restores:
-		if err := extensionobject.AwaitReport(ctx, in.Run.ExtensionValues(), worker, machinesKnown); err != nil {
+		if err := in.awaitMachinesKnown(ctx, worker); err != nil {
 			return err
 		}
 	default:
@@ -119,12 +124,47 @@ func (in Inputs) forgetMachines(ctx context.Context, worker *extensionsv1alpha1.
 	return nil
 }
 
-// machinesKnown is whether the extension of a Worker has restored its machines, whether they are ready or not: it removes the state then.
-func machinesKnown(worker extensionsv1alpha1.Object) bool {
+// errMachinesKnown ends a wait for a Worker.
+var errMachinesKnown = errors.New("the machines are known")
+
+// awaitMachinesKnown waits until the machines of a restored Worker are known, and reads it. The machine-controller-manager is watched beside the Worker, as not all
+// extensions report then.
+func (in Inputs) awaitMachinesKnown(ctx context.Context, worker *extensionsv1alpha1.Worker) error {
+	waiting, end := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		if err := stage.AwaitOne(waiting, in.Run.SeedAPI, in.Run.Namespace, machinecontrollermanager.Name, &appsv1.DeploymentList{}, func(manager *appsv1.Deployment) error {
+			current := in.Run.Worker()
+			if err := in.Run.SeedAPI.Get(waiting, client.ObjectKeyFromObject(current), current); err != nil {
+				return err
+			}
+			if !machinesKnown(current, manager) {
+				return errors.New("the machines are not known yet")
+			}
+			return nil
+		}); err == nil {
+			end(errMachinesKnown)
+		}
+	})
+	err := extensionobject.AwaitReport(waiting, in.Run.ExtensionValues(), worker, func(current extensionsv1alpha1.Object) bool {
+		return machinesKnown(current, &appsv1.Deployment{})
+	})
+	end(nil)
+	watching.Wait()
+	if errors.Is(err, errMachinesKnown) {
+		return in.Run.SeedAPI.Get(ctx, client.ObjectKeyFromObject(worker), worker)
+	}
+	return err
+}
+
+// machinesKnown is whether the extension of a Worker has restored its machines, whether they are ready or not. Then it starts the machine-controller-manager, which
+// the gardenlet has deployed without pods, and our library removes the state.
+func machinesKnown(worker extensionsv1alpha1.Object, manager *appsv1.Deployment) bool {
 	status := worker.GetExtensionStatus()
 	last := status.GetLastOperation()
-	return extensionobject.Restored(worker) ||
-		last != nil && last.Type == corev1beta1.LastOperationTypeRestore && status.GetState() == nil
+	_, protects := manager.Annotations[constants.DependencyWatchdogMeltdownProtectionActive] // it has stopped again what was started
+	return extensionobject.Restored(worker) || last != nil && last.Type == corev1beta1.LastOperationTypeRestore &&
+		(status.GetState() == nil || ptr.Deref(manager.Spec.Replicas, 0) > 0 || protects)
 }
 
 // deployNodeAgents writes the configuration of gardener-node-agents, also for nodes that are about to be replaced.

@@ -5,19 +5,23 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/kubeproxy"
@@ -230,8 +234,11 @@ func TestRestoredMachinesAreAwaitedAlthoughReadinessIsSkipped(t *testing.T) {
 		return &corev1beta1.LastOperation{Type: typ, State: state}
 	}
 	for name, tc := range map[string]struct {
-		last     *corev1beta1.LastOperation
-		state    bool
+		last  *corev1beta1.LastOperation
+		state bool
+		// manager are the desired pods of the machine-controller-manager. Protects is whether the dependency-watchdog has stopped it.
+		manager  int32
+		protects bool
 		known    bool
 		replicas int32
 	}{
@@ -240,6 +247,11 @@ func TestRestoredMachinesAreAwaitedAlthoughReadinessIsSkipped(t *testing.T) {
 		"begun":                           {last: last("Restore", "Processing"), state: true},
 		"has failed":                      {last: last("Restore", "Error"), state: true},
 		"restored, machines do not start": {last: last("Restore", "Error"), known: true, replicas: 2},
+		// Extensions with another library keep the state.
+		"machines are there":                     {last: last("Restore", "Processing"), state: true, manager: 1, known: true, replicas: 2},
+		"machines are there, nodes do not start": {last: last("Restore", "Error"), state: true, manager: 1, known: true, replicas: 2},
+		"machines are there, the manager is stopped as the nodes are not reached": {last: last("Restore", "Error"), state: true, protects: true, known: true, replicas: 2},
+		"the manager is from before the shoot left this seed":                     {last: last("Migrate", "Succeeded"), state: true, manager: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			worker := &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{
@@ -248,7 +260,12 @@ func TestRestoredMachinesAreAwaitedAlthoughReadinessIsSkipped(t *testing.T) {
 			if worker.Status.LastOperation = tc.last; tc.state {
 				worker.Status.State = &runtime.RawExtension{Raw: []byte(`{}`)}
 			}
-			seed := fake.NewClientBuilder().WithScheme(stagetest.Scheme(t)).WithObjects(worker).
+			manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: stagetest.Namespace, Name: "machine-controller-manager"}}
+			if manager.Spec.Replicas = &tc.manager; tc.protects {
+				manager.Annotations = map[string]string{constants.DependencyWatchdogMeltdownProtectionActive: ""}
+			}
+			seed := fake.NewClientBuilder().WithScheme(stagetest.Scheme(t)).WithObjects(worker, manager).WithStatusSubresource(worker).
+				WithIndex(manager, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).
 				WithIndex(worker, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).
 				WithInterceptorFuncs(interceptor.Funcs{Watch: stagetest.WatchWithoutList}).Build()
 			in := Inputs{Restores: true, Replicas: 2, Run: &stage.Run{
@@ -259,10 +276,48 @@ func TestRestoredMachinesAreAwaitedAlthoughReadinessIsSkipped(t *testing.T) {
 			if err := stagetest.RunTask(ctx, t, Tasks(in), "worker"); (err == nil) != tc.known {
 				t.Errorf("the wait for the Worker ends with %v", err)
 			}
+			if err := seed.Get(t.Context(), client.ObjectKeyFromObject(worker), worker); err != nil || (worker.Status.State == nil) != tc.known {
+				t.Errorf("the state is %v afterwards (%v)", worker.Status.State, err)
+			}
 			if replicas, err := in.managerReplicas(t.Context()); replicas != tc.replicas || err != nil {
 				t.Errorf("%d replicas of the machine-controller-manager (%v), want %d", replicas, err, tc.replicas)
 			}
 		})
+	}
+}
+
+// The Worker does not change when its extension has restored the machines and starts the machine-controller-manager.
+func TestTheStartOfTheMachineControllerManagerEndsTheWaitForARestoredWorker(t *testing.T) {
+	worker := &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Namespace: stagetest.Namespace, Name: stagetest.Name}}
+	worker.Status.State = &runtime.RawExtension{Raw: []byte(`{}`)}
+	worker.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeRestore, State: corev1beta1.LastOperationStateProcessing}
+	worker.Annotations = map[string]string{constants.GardenerOperation: constants.GardenerOperationRestore}
+	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: stagetest.Namespace, Name: "machine-controller-manager"}}
+	manager.Spec.Replicas = new(int32(0))
+	var start sync.Once
+	byName := func(o client.Object) []string { return []string{o.GetName()} }
+	seed := fake.NewClientBuilder().WithScheme(stagetest.Scheme(t)).WithObjects(worker, manager).WithStatusSubresource(worker).
+		WithIndex(manager, "metadata.name", byName).
+		WithIndex(worker, "metadata.name", byName).WithInterceptorFuncs(interceptor.Funcs{
+		Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+			w, err := stagetest.WatchWithoutList(ctx, c, list, opts...)
+			if _, ok := list.(*appsv1.DeploymentList); ok && err == nil {
+				start.Do(func() {
+					started := manager.DeepCopy()
+					started.Spec.Replicas = new(int32(1))
+					err = c.Patch(ctx, started, client.MergeFrom(manager))
+				})
+			}
+			return w, err
+		},
+	}).Build()
+	in := Inputs{Restores: true, Run: &stage.Run{
+		SeedAPI: seed, Namespace: stagetest.Namespace, Name: stagetest.Name, Clock: clock.RealClock{}, SkipReadiness: true,
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := stagetest.RunTask(ctx, t, Tasks(in), "worker"); err != nil {
+		t.Error(err)
 	}
 }
 

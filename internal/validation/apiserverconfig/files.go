@@ -22,7 +22,7 @@ import (
 	authorizationcel "k8s.io/apiserver/pkg/authorization/cel"
 	"sigs.k8s.io/yaml"
 
-	"gardener.cloud/gardener/internal/validation/destination"
+	"gardener.cloud/gardener/pkg/destination"
 )
 
 // authenticationV1 is since when kube-apiservers know the final version, egressSelector since when that field.

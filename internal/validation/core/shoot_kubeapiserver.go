@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	"gardener.cloud/gardener/internal/validation/destination"
 	"gardener.cloud/gardener/internal/validation/ordered"
+	"gardener.cloud/gardener/pkg/destination"
 )
 
 const (

@@ -21,7 +21,7 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
-	"gardener.cloud/gardener/internal/validation/destination"
+	"gardener.cloud/gardener/pkg/destination"
 )
 
 var (

@@ -28,8 +28,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/keyutil"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -183,19 +181,11 @@ func TestDiscoveryServer(t *testing.T) {
 func start(t *testing.T, e *env.Env, dir string) *http.Client {
 	t.Helper()
 	serve := serving(t, dir)
-	config := clientcmdapi.NewConfig()
-	as := e.As(t, "system:serviceaccount:kube-system:"+gardenerdiscoveryserver.Name, "system:serviceaccounts")
-	config.Clusters["garden"] = &clientcmdapi.Cluster{Server: as.Host, CertificateAuthorityData: as.CAData}
-	config.AuthInfos["self"] = &clientcmdapi.AuthInfo{ClientCertificateData: as.CertData, ClientKeyData: as.KeyData}
-	config.Contexts["garden"] = &clientcmdapi.Context{Cluster: "garden", AuthInfo: "self"}
-	config.CurrentContext = "garden"
-	if err := clientcmd.WriteToFile(*config, filepath.Join(dir, "kubeconfig")); err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := env.KubeconfigFile(t, e.As(t, "system:serviceaccount:kube-system:"+gardenerdiscoveryserver.Name, "system:serviceaccounts"))
 	free := ports.Free(t, 3)
 	cmd := discoveryserver.NewCommand()
 	cmd.SetArgs([]string{
-		"--hostname=" + host, "--kubeconfig=" + filepath.Join(dir, "kubeconfig"), "--bind-address=127.0.0.1",
+		"--hostname=" + host, "--kubeconfig=" + kubeconfig, "--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", free[0]), fmt.Sprintf("--health-port=%d", free[1]), fmt.Sprintf("--metrics-port=%d", free[2]),
 		"--tls-cert-file=" + filepath.Join(dir, "tls.crt"), "--tls-private-key-file=" + filepath.Join(dir, "tls.key"),
 		"--workload-identity-openid-configuration-file=" + filepath.Join(dir, "openid-configuration.json"),

@@ -10,7 +10,6 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +21,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -32,8 +32,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -63,6 +61,7 @@ import (
 	"gardener.cloud/gardener/internal/resourcemanager"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/pkg/errorcode"
+	"gardener.cloud/gardener/pkg/extension"
 	"gardener.cloud/gardener/pkg/helm"
 	"gardener.cloud/gardener/test/builder"
 	relied "gardener.cloud/gardener/test/constants"
@@ -189,8 +188,7 @@ func (s *foreignSeed) install(t *testing.T) {
 	if err := s.c.SubResource("token").Create(t.Context(), account, request); err != nil {
 		t.Fatal(err)
 	}
-	s.extension = rest.AnonymousClientConfig(s.Config)
-	s.extension.BearerToken = request.Status.Token
+	s.extension = env.WithToken(s.Config, request.Status.Token)
 }
 
 // runExtension runs the extension until the test ends, or until the function is called.
@@ -223,23 +221,11 @@ func (s *foreignSeed) runExtension(t *testing.T) (stop func()) {
 // manageResources runs a gardener-resource-manager, without its webhooks.
 func (s *foreignSeed) manageResources(t *testing.T, c resourcemanagerconfigv1alpha1.ResourceManagerConfiguration, target *rest.Config) {
 	t.Helper()
-	write := func(of *rest.Config) string {
-		config := clientcmdapi.NewConfig()
-		config.Clusters["c"] = &clientcmdapi.Cluster{Server: of.Host, CertificateAuthorityData: of.CAData}
-		config.AuthInfos["c"] = &clientcmdapi.AuthInfo{ClientCertificateData: of.CertData, ClientKeyData: of.KeyData}
-		config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "c"}
-		config.CurrentContext = "c"
-		file := filepath.Join(t.TempDir(), "kubeconfig")
-		if err := clientcmd.WriteToFile(*config, file); err != nil {
-			t.Fatal(err)
-		}
-		return file
-	}
 	c.Webhooks = resourcemanagerconfigv1alpha1.ResourceManagerWebhookConfiguration{}
 	c.LeaderElection.LeaderElect = new(false)
-	c.SourceClientConnection.Kubeconfig = write(s.Config)
+	c.SourceClientConnection.Kubeconfig = env.KubeconfigFile(t, s.Config)
 	if c.TargetClientConnection != nil {
-		c.TargetClientConnection.Kubeconfig = write(target)
+		c.TargetClientConnection.Kubeconfig = env.KubeconfigFile(t, target)
 	}
 	resourcemanagerconfigv1alpha1.SetDefaults(&c)
 	c.Server.HealthProbes, c.Server.Metrics = nil, nil
@@ -427,9 +413,65 @@ func TestForeignExtension(t *testing.T) {
 		}
 		env.Await(t, s.c, other, succeeded(now))
 		// It is retried, as the owner cannot do anything about it, and succeeds by itself.
-		s.runExtension(t)
+		stop = s.runExtension(whole)
 		env.Await(t, s.c, shoot, succeeded(now))
 	})
+	stop()
+	t.Run("it does not run", func(t *testing.T) { s.testForeignStops(t, shoot, succeeded) })
+}
+
+// testForeignStops reconciles a Shoot while the extension does not run. The Shoot says so soon, so that others of the seed are not held up, and is reconciled
+// when the extension runs again.
+func (s *foreignSeed) testForeignStops(t *testing.T, shoot *corev1beta1.Shoot, succeeded func(after time.Time) func(*corev1beta1.Shoot) error) {
+	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: foreign.Name}}
+	for _, kind := range []string{"Infrastructure", "ControlPlane", "Worker"} {
+		registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: kind, Type: foreign.Type})
+	}
+	stale := time.Now().Add(-time.Hour)
+	heartbeat := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: foreignNamespace, Name: extension.HeartbeatLease},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new(foreign.Name), LeaseDurationSeconds: new(int32(30)), RenewTime: new(metav1.NewMicroTime(stale))},
+	}
+	for _, object := range []client.Object{registration, heartbeat, &corev1beta1.ControllerInstallation{
+		ObjectMeta: metav1.ObjectMeta{Name: foreign.Name},
+		Spec: corev1beta1.ControllerInstallationSpec{
+			SeedRef: &corev1.ObjectReference{Name: seedName}, RegistrationRef: corev1.ObjectReference{Name: foreign.Name},
+		},
+	}} {
+		if err := s.c.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Its webhooks would fail before.
+	if err := s.c.Delete(t.Context(), env.Named[*admissionregistrationv1.MutatingWebhookConfiguration]("", foreign.Configuration)); err != nil {
+		t.Fatal(err)
+	}
+	s.playManagedResources(t, "shoot--dev--another")
+	now := time.Now().Truncate(time.Second).Add(time.Second)
+	env.Edit(t, s.c, shoot, func(shoot *corev1beta1.Shoot) {
+		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, constants.GardenerOperation, constants.GardenerOperationReconcile)
+	})
+	want := fmt.Sprintf(`extension "provider-acme" does not run: it has not renewed its heartbeat, Lease "gardener-extension-heartbeat", since %s: `+
+		`see its pods and their logs in namespace "extension-provider-acme" of the seed, and ControllerInstallation "provider-acme"`, stale.UTC().Format(time.RFC3339))
+	env.Await(t, s.c, shoot, func(shoot *corev1beta1.Shoot) error {
+		for _, e := range shoot.Status.LastErrors {
+			if strings.Contains(e.Description, want) {
+				return nil
+			}
+		}
+		return fmt.Errorf("last errors are %+v, last operation is %+v", shoot.Status.LastErrors, shoot.Status.LastOperation)
+	})
+	if took := time.Since(now); took > time.Minute {
+		t.Errorf("the only worker of the gardenlet was busy for %s", took)
+	}
+	other := builder.Shoot("another", builder.In(foreignShoots), builder.On(seedName), builder.Window)
+	if err := s.c.Create(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	env.Await(t, s.c, other, succeeded(now))
+	s.runExtension(t)
+	env.Edit(t, s.c, heartbeat, func(l *coordinationv1.Lease) { l.Spec.RenewTime = new(metav1.NowMicro()) })
+	env.Await(t, s.c, shoot, succeeded(now))
 }
 
 // foreignAdvice is what users are told when the webhook of the extension fails.

@@ -189,18 +189,9 @@ func (g *garden) bootstrap(t *testing.T) {
 	if err := g.c.SubResource("token").Create(t.Context(), account, request); err != nil {
 		t.Fatal(err)
 	}
-	config := clientcmdapi.NewConfig()
-	config.Clusters["garden"] = &clientcmdapi.Cluster{Server: g.Config.Host, CertificateAuthorityData: g.Config.CAData}
-	config.AuthInfos["bootstrap"] = &clientcmdapi.AuthInfo{Token: request.Status.Token}
-	config.Contexts["garden"] = &clientcmdapi.Context{Cluster: "garden", AuthInfo: "bootstrap"}
-	config.CurrentContext = "garden"
-	kubeconfig, err := clientcmd.Write(*config)
-	if err != nil {
-		t.Fatal(err)
-	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet-kubeconfig-bootstrap"},
-		Data:       map[string][]byte{credentials.Kubeconfig: kubeconfig},
+		Data:       map[string][]byte{credentials.Kubeconfig: env.Kubeconfig(t, env.WithToken(g.Config, request.Status.Token))},
 	}
 	if err := g.c.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)

@@ -24,8 +24,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -316,21 +314,12 @@ func (r *runtime) createAccess(t *testing.T) {
 	if err := r.SubResource("token").Create(t.Context(), account, token); err != nil {
 		t.Fatal(err)
 	}
-	config := clientcmdapi.NewConfig()
-	config.Clusters["virtual"] = &clientcmdapi.Cluster{Server: r.e.Config.Host, CertificateAuthorityData: r.e.Config.CAData}
-	config.AuthInfos["operator"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
-	config.Contexts["virtual"] = &clientcmdapi.Context{Cluster: "virtual", AuthInfo: "operator"}
-	config.CurrentContext = "virtual"
-	kubeconfig, err := clientcmd.Write(*config)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := r.Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: virtualcluster.SecretKey.Namespace, Name: virtualcluster.SecretKey.Name,
 			Annotations: map[string]string{resourcesv1alpha1.ServiceAccountTokenRenewTimestamp: time.Now().Add(time.Hour).Format(time.RFC3339)},
 		},
-		Data: map[string][]byte{resourcesv1alpha1.DataKeyKubeconfig: kubeconfig},
+		Data: map[string][]byte{resourcesv1alpha1.DataKeyKubeconfig: env.Kubeconfig(t, env.WithToken(r.e.Config, token.Status.Token))},
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -4,37 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"testing"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/internal/cloudcontroller"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/test/env"
 )
-
-// kubeconfigFile writes a kubeconfig of a cluster.
-func kubeconfigFile(t *testing.T, config *rest.Config) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	err := clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthorityData: config.CAData}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"c": {ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}},
-		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "c"}},
-		CurrentContext: "c",
-	}, file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
 
 // A Service of a shoot gets the address of one beside its machines, which forwards to its node ports, and is deleted with it.
 func TestLoadBalancers(t *testing.T) {
@@ -50,8 +31,8 @@ func TestLoadBalancers(t *testing.T) {
 	shoot, machines := connect(e.Config), connect(elsewhere)
 	create(t, machines, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "infra-shoot--dev--lb"}})
 	options := &cloudcontroller.Options{
-		Namespace: "shoot--dev--lb", Kubeconfig: kubeconfigFile(t, e.Config), Port: freePort(t),
-		Infrastructure: process.OtherCluster{Kubeconfig: kubeconfigFile(t, elsewhere), Blocked: func(string) string { return "" }},
+		Namespace: "shoot--dev--lb", Kubeconfig: env.KubeconfigFile(t, e.Config), Port: freePort(t),
+		Infrastructure: process.OtherCluster{Kubeconfig: env.KubeconfigFile(t, elsewhere), Blocked: func(string) string { return "" }},
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)

@@ -19,8 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -56,9 +54,7 @@ func TestShoot(t *testing.T) {
 	prepareSeed(t, seed)
 	config := deploy(t, seed, values)
 	config.SourceClientConnection.Kubeconfig = kubeconfigOfAccount(t, seed)
-	config.TargetClientConnection.Kubeconfig = kubeconfig(t, shoot.config, &clientcmdapi.AuthInfo{
-		ClientCertificateData: shoot.config.CertData, ClientKeyData: shoot.config.KeyData,
-	})
+	config.TargetClientConnection.Kubeconfig = env.KubeconfigFile(t, shoot.config)
 	config.Server.HealthProbes, config.Server.Metrics = freeServer(t), freeServer(t)
 	// On a busy machine, leader election would otherwise time out and end the process.
 	config.LeaderElection.LeaseDuration.Duration, config.LeaderElection.RenewDeadline.Duration = 2*time.Minute, time.Minute
@@ -170,21 +166,7 @@ func kubeconfigOfAccount(t *testing.T, seed *cluster) string {
 	if err := seed.SubResource("token").Create(t.Context(), account, request); err != nil {
 		t.Fatal(err)
 	}
-	return kubeconfig(t, seed.config, &clientcmdapi.AuthInfo{Token: request.Status.Token})
-}
-
-func kubeconfig(t *testing.T, of *rest.Config, user *clientcmdapi.AuthInfo) string {
-	t.Helper()
-	config := clientcmdapi.NewConfig()
-	config.Clusters["c"] = &clientcmdapi.Cluster{Server: of.Host, CertificateAuthorityData: of.CAData}
-	config.AuthInfos["c"] = user
-	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "c"}
-	config.CurrentContext = "c"
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, file); err != nil {
-		t.Fatal(err)
-	}
-	return file
+	return env.KubeconfigFile(t, env.WithToken(seed.config, request.Status.Token))
 }
 
 func freeServer(t *testing.T) *resourcemanagerconfigv1alpha1.Server {

@@ -4,8 +4,6 @@ package release
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -59,18 +57,12 @@ func Objects(archive []byte, kubernetes version.Info, values map[string]any) ([]
 			if annotations == nil {
 				annotations = map[string]string{}
 			}
-			annotations[AnnotationChart] = Checksum(archive)
+			annotations[AnnotationChart] = workload.Checksum(string(archive))
 			object.SetAnnotations(annotations)
 		}
 		objects = append(objects, object)
 	}
 	return objects, nil
-}
-
-// Checksum returns a checksum of the archive of a chart.
-func Checksum(archive []byte) string {
-	sum := sha256.Sum256(archive)
-	return hex.EncodeToString(sum[:8])
 }
 
 // Connection says how a gardenlet reaches the garden.

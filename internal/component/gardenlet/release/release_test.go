@@ -11,6 +11,7 @@ import (
 
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/charts"
+	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/test/builder"
 )
 
@@ -148,7 +149,7 @@ func TestObjects(t *testing.T) {
 	}
 	annotated := 0
 	for _, o := range objects {
-		if o.GetAnnotations()[AnnotationChart] == Checksum(archive) && o.GetName() == "gardenlet" && o.GetNamespace() == "garden" {
+		if o.GetAnnotations()[AnnotationChart] == workload.Checksum(string(archive)) && o.GetName() == "gardenlet" && o.GetNamespace() == "garden" {
 			annotated++
 		}
 	}

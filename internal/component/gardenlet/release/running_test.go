@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"gardener.cloud/gardener/charts"
+	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/test/builder"
 )
 
@@ -54,7 +55,7 @@ func TestRunningIsRenderedAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if running.Chart != Checksum(archive) || running.Image != v.Image || running.GardenAddress != "https://api.garden.example" {
+			if running.Chart != workload.Checksum(string(archive)) || running.Image != v.Image || running.GardenAddress != "https://api.garden.example" {
 				t.Errorf("ReadRunning() = %+v", running)
 			}
 			got := render(Values{

@@ -26,6 +26,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/chart"
+	"gardener.cloud/gardener/internal/component/extensionobject"
 )
 
 const (
@@ -44,7 +45,9 @@ const (
 )
 
 // namespaceName is the namespace of an extension.
-func namespaceName(ci *corev1beta1.ControllerInstallation) string { return "extension-" + ci.Name }
+func namespaceName(ci *corev1beta1.ControllerInstallation) string {
+	return extensionobject.NamespacePrefix + ci.Name
+}
 
 // namespace renders the namespace of an extension. Its pods are spread over the zones of the seed.
 func namespace(ci *corev1beta1.ControllerInstallation, zones []string) *corev1.Namespace {

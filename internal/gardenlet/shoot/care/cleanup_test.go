@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
-	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/shoot/access"
 )
@@ -158,20 +157,6 @@ func TestCheckTunnel(t *testing.T) {
 }
 
 func TestHeartbeat(t *testing.T) {
-	resources := []corev1beta1.ControllerResource{{Kind: "Worker", Type: "local"}}
-	registration := corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1beta1.ControllerRegistrationSpec{Resources: resources}}
-	installation := corev1beta1.ControllerInstallation{ObjectMeta: metav1.ObjectMeta{Name: "p-1"}, Spec: corev1beta1.ControllerInstallationSpec{
-		SeedRef: &corev1.ObjectReference{Name: "s"}, RegistrationRef: corev1.ObjectReference{Name: "p"},
-	}}
-	find := func(r *extensionCondition, seed string) string {
-		return installationOf(r, seed, []corev1beta1.ControllerInstallation{installation}, []corev1beta1.ControllerRegistration{registration})
-	}
-	if got := find(&extensionCondition{kind: "Worker", typ: "local"}, "s"); got != "p-1" {
-		t.Errorf("the ControllerInstallation is %q", got)
-	}
-	if got := find(&extensionCondition{kind: "Network", typ: "local"}, "s") + find(&extensionCondition{kind: "Worker", typ: "local"}, "other"); got != "" {
-		t.Errorf("found a ControllerInstallation for an extension without one: %q", got)
-	}
 	lease := coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "extension-p-1"}, Spec: coordinationv1.LeaseSpec{RenewTime: new(metav1.NewMicroTime(now))}}
 	if got := heartbeat([]coordinationv1.Lease{lease}, "extension-p-1"); !got.Equal(now) {
 		t.Errorf("heartbeat() is %s", got)

@@ -3,7 +3,6 @@ package care
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -11,16 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/pkg/extension"
 )
-
-// extensionNamespacePrefix is the prefix of the namespaces of extension controllers. The name of the ControllerInstallation follows.
-const extensionNamespacePrefix = "extension-"
 
 // extensionCondition is one condition in the status of one extension resource.
 type extensionCondition struct {
@@ -58,8 +54,8 @@ func (r *reconciler) observeExtensions(ctx context.Context, shoot *corev1beta1.S
 	}
 	for i := range o.extensionConditions {
 		c := &o.extensionConditions[i]
-		if name := installationOf(c, r.SeedName, installations.Items, registrations.Items); name != "" {
-			c.heartbeat, c.installation = heartbeat(leases.Items, extensionNamespacePrefix+name), name
+		if ci := extensionobject.Responsible(c.kind, c.typ, r.SeedName, installations.Items, registrations.Items); ci != nil {
+			c.heartbeat, c.installation = heartbeat(leases.Items, extensionobject.NamespacePrefix+ci.Name), ci.Name
 		}
 	}
 	return nil
@@ -77,26 +73,6 @@ func (o *observed) addExtensionConditions(list client.ObjectList) {
 		}
 		return nil
 	})
-}
-
-// installationOf returns the name of the ControllerInstallation whose controller has written a condition. It is empty if the extension
-// controller is installed without one.
-func installationOf(
-	c *extensionCondition, seed string, installations []corev1beta1.ControllerInstallation, registrations []corev1beta1.ControllerRegistration,
-) string {
-	for i := range installations {
-		ci := &installations[i]
-		if ci.Spec.SeedRef == nil || ci.Spec.SeedRef.Name != seed {
-			continue
-		}
-		index := slices.IndexFunc(registrations, func(reg corev1beta1.ControllerRegistration) bool { return reg.Name == ci.Spec.RegistrationRef.Name })
-		if index >= 0 && slices.ContainsFunc(registrations[index].Spec.Resources, func(resource corev1beta1.ControllerResource) bool {
-			return resource.Kind == c.kind && resource.Type == c.typ && ptr.Deref(resource.Primary, true)
-		}) {
-			return ci.Name
-		}
-	}
-	return ""
 }
 
 // heartbeat is when the extension controller in a namespace last renewed its heartbeat Lease. It is the zero time without one.
@@ -117,7 +93,7 @@ func (c *extensionCondition) finding(staleAfter time.Duration, now time.Time) *f
 		return &finding{
 			status: corev1beta1.ConditionUnknown,
 			message: fmt.Sprintf("%s: the health report is outdated, as the extension controller of ControllerInstallation %q does not renew its heartbeat Lease: "+
-				"see its pods in namespace %q of the seed", from, c.installation, extensionNamespacePrefix+c.installation),
+				"see its pods in namespace %q of the seed", from, c.installation, extensionobject.NamespacePrefix+c.installation),
 		}
 	}
 	if c.condition.Status == corev1beta1.ConditionTrue {

@@ -12,6 +12,7 @@ import (
 	"gardener.cloud/gardener/internal/component/clusterautoscaler"
 	"gardener.cloud/gardener/internal/component/dependencywatchdog"
 	etcdcomponent "gardener.cloud/gardener/internal/component/etcd"
+	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/kubecontrollermanager"
 	"gardener.cloud/gardener/internal/component/kubeproxy"
@@ -109,6 +110,9 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 		Autoscalers: func(objects []client.Object) []client.Object { return values.Autoscalers(o, objects) },
 		Target:      stage.NewTarget(r.access(o), r.Connect, r.Discover), Clock: r.Clock,
 		SkipReadiness: !ends && skipsReadiness(shoot), Protected: protected(o),
+		Controller: func(ctx context.Context, kind, typ string) (*corev1beta1.ControllerInstallation, error) {
+			return extensionobject.ReadResponsible(ctx, r.gardenCache, kind, typ, r.SeedName)
+		},
 	}
 	if restores {
 		run.Restore = restoration.States(run, &o.Restoration.Saved)

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hostsv1alpha1 "gardener.cloud/gardener/api/provider/hosts/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/machinecontroller/driver"
 )
 
@@ -85,7 +86,7 @@ func (d *Driver) claimFor(request driver.Request) (*hostsv1alpha1.HostClaim, err
 	}
 	return &hostsv1alpha1.HostClaim{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: request.Machine.Namespace, Name: request.Machine.Name, Labels: map[string]string{classLabel: driver.LabelValue(request.Class.Name)},
+			Namespace: request.Machine.Namespace, Name: request.Machine.Name, Labels: map[string]string{classLabel: kube.LabelValue(request.Class.Name)},
 			// From the beginning, so that the claim exists until its host is cleaned.
 			Finalizers: []string{hostsv1alpha1.HostFinalizer},
 		},
@@ -148,7 +149,7 @@ func (d *Driver) DeleteMachine(ctx context.Context, request driver.Request) erro
 // ListMachines implements driver.Driver. A claim without a host counts, too.
 func (d *Driver) ListMachines(ctx context.Context, request driver.ClassRequest) (map[string]string, error) {
 	claims := &hostsv1alpha1.HostClaimList{}
-	if err := d.client.List(ctx, claims, client.InNamespace(request.Class.Namespace), client.MatchingLabels{classLabel: driver.LabelValue(request.Class.Name)}); err != nil {
+	if err := d.client.List(ctx, claims, client.InNamespace(request.Class.Namespace), client.MatchingLabels{classLabel: kube.LabelValue(request.Class.Name)}); err != nil {
 		return nil, driver.APIErrorf(err, "list HostClaims")
 	}
 	machines := map[string]string{}

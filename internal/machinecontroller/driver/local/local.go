@@ -28,6 +28,7 @@ import (
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/machinecontroller/driver"
 )
 
@@ -190,7 +191,7 @@ func deletePod(ctx context.Context, c client.Client, pod *corev1.Pod) error {
 func (d *Driver) ListMachines(ctx context.Context, request driver.ClassRequest) (map[string]string, error) {
 	pods := &corev1.PodList{}
 	at := d.in(namespaceOf(request.Class))
-	err := at.List(ctx, pods, client.InNamespace(at.namespace), client.MatchingLabels(labelsOf(map[string]string{LabelClass: driver.LabelValue(request.Class.Name)})))
+	err := at.List(ctx, pods, client.InNamespace(at.namespace), client.MatchingLabels(labelsOf(map[string]string{LabelClass: kube.LabelValue(request.Class.Name)})))
 	if err != nil {
 		return nil, driver.APIErrorf(err, "list Pods")
 	}

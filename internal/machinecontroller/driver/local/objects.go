@@ -19,6 +19,7 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/machinecontroller/driver"
 	"gardener.cloud/gardener/pkg/containerd"
 )
@@ -123,7 +124,7 @@ func objects(request driver.Request, spec *localv1alpha1.MachineProviderSpec, na
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{
 			Namespace: namespace, Name: name,
-			Labels: labelsOf(map[string]string{LabelMachine: driver.LabelValue(machine.Name), LabelClass: driver.LabelValue(request.Class.Name)}),
+			Labels: labelsOf(map[string]string{LabelMachine: kube.LabelValue(machine.Name), LabelClass: kube.LabelValue(request.Class.Name)}),
 		}
 	}
 	secret := &corev1.Secret{ObjectMeta: meta(secretName(machine.Name)), Data: map[string][]byte{userDataKey: request.UserData}}

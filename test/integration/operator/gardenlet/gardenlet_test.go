@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -73,7 +72,7 @@ func TestGardenlets(t *testing.T) {
 
 	step("a gardenlet is deployed into a cluster that a kubeconfig is for")
 	c.create(t, c.virtual, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "foreign"}, Data: map[string][]byte{"kubeconfig": kubeconfig(t, c.foreignConfig)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "foreign"}, Data: map[string][]byte{"kubeconfig": env.Kubeconfig(t, c.foreignConfig)},
 	})
 	c.create(t, c.virtual, c.gardenlet(t, "foreign", func(g *seedmanagementv1alpha1.Gardenlet) {
 		g.Spec.KubeconfigSecretRef = &corev1.LocalObjectReference{Name: "foreign"}
@@ -220,20 +219,6 @@ func pushChart(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return charttest.Push(t, archive)
-}
-
-func kubeconfig(t *testing.T, config *rest.Config) []byte {
-	t.Helper()
-	out := clientcmdapi.NewConfig()
-	out.Clusters["a"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-	out.AuthInfos["a"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
-	out.Contexts["a"] = &clientcmdapi.Context{Cluster: "a", AuthInfo: "a"}
-	out.CurrentContext = "a"
-	data, err := clientcmd.Write(*out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }
 
 func (c *clusters) create(t *testing.T, in client.Client, object client.Object) {

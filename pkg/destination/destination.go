@@ -1,19 +1,42 @@
-// Package destination checks hosts that users set and that processes of a control plane connect to, such as the issuer of an OpenID Connect
-// provider or the server of a webhook. NetworkPolicies of the seed block what the control plane must not reach; these checks report early what
+// Package destination checks hosts that users set and that processes in a seed connect to, such as the issuer of an OpenID Connect
+// provider, the server of a webhook or a name server. NetworkPolicies of the seed block what the control plane must not reach; these checks report early what
 // would be blocked, or would be an address in the seed.
 package destination
 
 import (
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// metadata are the addresses of the metadata services of infrastructures that are not link-local.
-var metadata = sets.New("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16", "192.0.0.192")
+// Metadata are the networks of the metadata services of infrastructures that are not link-local. They give credentials of the seed's nodes to any pod
+// that connects to them.
+var Metadata = []string{
+	"fd00:ec2::/32",      // AWS: fd00:ec2::254
+	"fd20:ce::254/128",   // Google Cloud
+	"100.100.100.200/32", // Alibaba Cloud
+	"168.63.129.16/32",   // Azure
+	"192.0.0.192/32",     // Oracle Cloud
+}
+
+var metadata = prefixes(Metadata)
+
+// prefixes parses networks. Those that cannot be parsed contain no address.
+func prefixes(networks []string) (parsed []netip.Prefix) {
+	for _, network := range networks {
+		if prefix, err := netip.ParsePrefix(network); err == nil {
+			parsed = append(parsed, prefix)
+		}
+	}
+	return parsed
+}
+
+func contain(networks []netip.Prefix, address netip.Addr) bool {
+	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(address) })
+}
 
 // Host returns why a control plane must not connect to a host, or "". The host is a name, or an IP address without brackets.
 func Host(host string) string {
@@ -23,7 +46,7 @@ func Host(host string) string {
 		switch {
 		case address.IsLoopback(), address.IsUnspecified():
 			return "must not be an address of the control plane itself"
-		case address.IsLinkLocalUnicast(), address.IsMulticast(), metadata.Has(address.String()):
+		case address.IsLinkLocalUnicast(), address.IsMulticast(), contain(metadata, address):
 			return "must not be a link-local or multicast address, or one of a metadata service"
 		}
 		return ""
@@ -43,6 +66,18 @@ func Host(host string) string {
 		return "must not be the name of a metadata service"
 	}
 	return ""
+}
+
+// Outside returns Host that also returns why not to connect to an address in some networks, such as those of the pods of a seed. It is for a Dialer, which
+// knows the addresses of names.
+func Outside(networks ...string) func(host string) string {
+	own := prefixes(networks)
+	return func(host string) string {
+		if address, err := netip.ParseAddr(host); err == nil && contain(own, address.Unmap().WithZone("")) {
+			return "must not be an address in the seed"
+		}
+		return Host(host)
+	}
 }
 
 // URL checks the host of a URL. What is no URL with a host has no error here. Errors have no values, as the URL may be of a kubeconfig.
