@@ -108,16 +108,16 @@ func modForVersion(standard, published []byte, module, version string) ([]byte, 
 			return nil, err
 		}
 	}
-	for _, r := range slices.Clone(f.Replace) {
-		if r.Old.Path == r.New.Path { // a staging module of the standard version
-			if err := f.DropReplace(r.Old.Path, r.Old.Version); err != nil {
+	for _, path := range slices.Sorted(maps.Keys(staging)) {
+		if staging[path] {
+			if err := f.AddReplace(path, "", path, stagingVersion); err != nil {
 				return nil, err
 			}
 		}
 	}
-	for _, path := range slices.Sorted(maps.Keys(staging)) {
-		if staging[path] {
-			if err := f.AddReplace(path, "", path, stagingVersion); err != nil {
+	for _, r := range slices.Clone(f.Replace) {
+		if r.Old.Path == r.New.Path && !staging[r.Old.Path] { // the standard version has it, and this one not
+			if err := f.DropReplace(r.Old.Path, r.Old.Version); err != nil {
 				return nil, err
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,11 +14,17 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -34,22 +41,27 @@ import (
 	shootvalues "gardener.cloud/gardener/internal/shoot/values"
 	"gardener.cloud/gardener/internal/stage/credentials"
 	"gardener.cloud/gardener/internal/stage/stagetest"
+	"gardener.cloud/gardener/internal/validation/core"
 	"gardener.cloud/gardener/pkg/secrets"
 	"gardener.cloud/gardener/test/env"
 	"gardener.cloud/gardener/test/ports"
 )
+
+// namespace is where a test creates something.
+const namespace = "new"
 
 // TestControlPlane starts what the gardenlet and the operator deploy, with the credentials that they generate, and lets it do something: it needs no
 // APIs that are not served, and controllers and scheduler work.
 func TestControlPlane(t *testing.T) {
 	env.EachKubernetes(t, func(t *testing.T, version string, program func(string) string) {
 		t.Run("shoot", func(t *testing.T) {
-			c := ofShoot(t, version, program, false)
-			api := c.start(t)
-			run(t, api)
+			config := ofShoot(t, version, program, false).start(t)
+			schedules(t, config)
+			features(t, config, version)
+			accepts(t, config)
 		})
-		t.Run("workerless shoot", func(t *testing.T) { account(t, ofShoot(t, version, program, true).start(t)) })
-		t.Run("virtual garden", func(t *testing.T) { account(t, ofGarden(t, version, program).start(t)) })
+		t.Run("workerless shoot", func(t *testing.T) { controls(t, ofShoot(t, version, program, true).start(t)) })
+		t.Run("virtual garden", func(t *testing.T) { controls(t, ofGarden(t, version, program).start(t)) })
 	})
 }
 
@@ -65,7 +77,7 @@ type controlPlane struct {
 	credentials credentials.Generated
 }
 
-// source has the Shoot of a test, in a version.
+// ofShoot renders the control plane of a Shoot, with workers that are packed, or without.
 func ofShoot(t *testing.T, version string, program func(string) string, workerless bool) controlPlane {
 	t.Helper()
 	o := observedtest.State()
@@ -93,6 +105,7 @@ func ofShoot(t *testing.T, version string, program func(string) string, workerle
 	return c
 }
 
+// ofGarden renders the control plane of a virtual garden.
 func ofGarden(t *testing.T, version string, program func(string) string) controlPlane {
 	t.Helper()
 	garden := &operatorv1alpha1.Garden{ObjectMeta: metav1.ObjectMeta{Name: "local", UID: "1"}}
@@ -134,9 +147,9 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// start starts all components, and returns a client of an administrator once they are healthy. At the end of the test, none of them must have looked
+// start starts all components, and returns the credentials of an administrator once they are healthy. At the end of the test, none of them must have looked
 // for an API that is not served.
-func (c controlPlane) start(t *testing.T) client.WithWatch {
+func (c controlPlane) start(t *testing.T) *rest.Config {
 	t.Helper()
 	etcdURL, port := env.StartEtcd(t), ports.Free(t, 1)[0]
 	server := "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
@@ -168,9 +181,7 @@ func (c controlPlane) start(t *testing.T) client.WithWatch {
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	must(t, err)
-	api, err := client.NewWithWatch(config, client.Options{})
-	must(t, err)
-	return api
+	return config
 }
 
 // run runs the container of a component, with its files below a directory of the test, and returns the file with its log.
@@ -236,28 +247,38 @@ func (c controlPlane) files(t *testing.T, objects []client.Object, volume corev1
 	return files
 }
 
-// account waits until controllers have created what a new namespace has.
-func account(t *testing.T, api client.WithWatch) {
+func connect(t *testing.T, config *rest.Config) client.WithWatch {
 	t.Helper()
-	must(t, api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "new"}}))
-	env.Await(t, api, env.Named[*corev1.ServiceAccount]("new", "default"), env.Exists)
-	env.Await(t, api, env.Named[*corev1.ConfigMap]("new", "kube-root-ca.crt"), env.Exists)
+	api, err := client.NewWithWatch(config, client.Options{})
+	must(t, err)
+	return api
 }
 
-// run waits until the pod of a Deployment is bound to a node by the scheduler that packs nodes.
-func run(t *testing.T, api client.WithWatch) {
+// controls waits until controllers have created what a new namespace has.
+func controls(t *testing.T, config *rest.Config) {
 	t.Helper()
-	account(t, api)
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: corev1.NodeSpec{ProviderID: "test:///node"}}
+	api := connect(t, config)
+	must(t, api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	env.Await(t, api, env.Named[*corev1.ServiceAccount](namespace, "default"), env.Exists)
+	env.Await(t, api, env.Named[*corev1.ConfigMap](namespace, "kube-root-ca.crt"), env.Exists)
+}
+
+// schedules waits until the pod of a Deployment is bound to a node by the scheduler that packs nodes.
+func schedules(t *testing.T, config *rest.Config) {
+	t.Helper()
+	controls(t, config)
+	api := connect(t, config)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
 	must(t, api.Create(t.Context(), node))
-	node.Status = corev1.NodeStatus{
-		Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}},
-		Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("10"), corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")},
-	}
-	must(t, api.Status().Update(t.Context(), node))
+	env.EditStatus(t, api, node, func(n *corev1.Node) {
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}}
+		n.Status.Allocatable = corev1.ResourceList{
+			corev1.ResourcePods: resource.MustParse("10"), corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+		}
+	})
 	labels := map[string]string{"app": "a"}
 	must(t, api.Create(t.Context(), &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "new", Name: "a"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"},
 		Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
@@ -271,5 +292,60 @@ func run(t *testing.T, api client.WithWatch) {
 			return nil
 		}
 		return fmt.Errorf("%d pods, none on the node", len(pods))
-	}, client.InNamespace("new"))
+	}, client.InNamespace(namespace))
+}
+
+// featureMetric is the state of a feature gate in the metrics of a component.
+var featureMetric = regexp.MustCompile(`(?m)^kubernetes_feature_enabled\{name="(\w+)",.*\} ([01])$`)
+
+// features compares the feature gates of the kube-apiserver with those that a Shoot may set.
+func features(t *testing.T, config *rest.Config, version string) {
+	t.Helper()
+	api, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	text, err := api.RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
+	must(t, err)
+	gates := featureMetric.FindAllStringSubmatch(string(text), -1)
+	if len(gates) < 50 {
+		t.Errorf("the kube-apiserver has %d feature gates", len(gates))
+	}
+	for _, gate := range gates {
+		if !core.FeatureGatePossible(gate[1], gate[2] == "1", version) {
+			t.Errorf("feature gate %s=%s is refused for %s, which has it", gate[1], gate[2], version)
+		}
+	}
+}
+
+// accepts applies, as a dry run, what components are rendered to for the cluster or its seed: the golden files have no kinds and no fields of newer
+// versions. Some of their values are not valid, and what they refer to does not exist.
+func accepts(t *testing.T, config *rest.Config) {
+	t.Helper()
+	api := connect(t, config)
+	files, err := filepath.Glob("../../internal/component/*/testdata/*.yaml")
+	must(t, err)
+	applied := 0
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		must(t, err)
+		for _, text := range strings.Split(string(data), "\n---\n") {
+			object := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(text), object); err != nil || !scheme.Scheme.Recognizes(object.GroupVersionKind()) {
+				continue // no object, or one of a CustomResourceDefinition
+			}
+			if object.GetNamespace() != "" {
+				object.SetNamespace(namespace)
+			}
+			err := api.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.DryRunAll, client.ForceOwnership, client.FieldOwner("test"))
+			if meta.IsNoMatchError(err) || err != nil && strings.Contains(err.Error(), "field not declared in schema") {
+				t.Errorf("%s: %s %s: %v", file, object.GetKind(), object.GetName(), err)
+			}
+			if err == nil {
+				applied++
+			}
+		}
+	}
+	if applied < 100 {
+		t.Errorf("%d objects of %d files were applied", applied, len(files))
+	}
+	t.Logf("%d objects of %d files", applied, len(files))
 }
