@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/mod/semver"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletconfigv1beta1 "k8s.io/kubelet/config/v1beta1"
@@ -159,14 +160,22 @@ func TestKubeletAcceptsWhatItIsGiven(t *testing.T) {
 		MemorySwap: &corev1beta1.MemorySwapConfiguration{SwapBehavior: new(corev1beta1.LimitedSwap)}, SingleProcessOOMKill: new(true),
 		EvictionMaxPodGracePeriod: new(int32(10)), EvictionPressureTransitionPeriod: second,
 	}
-	verifying := &corev1beta1.KubeletConfig{ // from 1.35 on
+	verifying := &corev1beta1.KubeletConfig{
 		ImagePullCredentialsVerificationPolicy: new(corev1beta1.NeverVerifyAllowlistedImages), PreloadedImagesVerificationAllowlist: []string{"registry.example.com/pause"},
 	}
+	withoutBeta := verifying.DeepCopy()
+	withoutBeta.FeatureGates = map[string]bool{"AllBeta": false}
+	const always, never = "v1.0", "v2.0"
 	env.EachKubernetes(t, func(t *testing.T, version string, program func(string) string) {
-		for name, config := range map[string]*corev1beta1.KubeletConfig{"default": nil, "settings": settings, "verifying": verifying} {
+		for name, tc := range map[string]struct {
+			config *corev1beta1.KubeletConfig
+			since  string
+		}{
+			"default": {nil, always}, "settings": {settings, always}, "verifying": {verifying, "v1.35"}, "verifying without beta features": {withoutBeta, never},
+		} {
 			t.Run(name, func(t *testing.T) {
 				shoot := &corev1beta1.Shoot{}
-				shoot.Spec.Kubernetes.Version, shoot.Spec.Kubernetes.Kubelet, shoot.Spec.Provider.Workers = version, config, []corev1beta1.Worker{worker()}
+				shoot.Spec.Kubernetes.Version, shoot.Spec.Kubernetes.Kubelet, shoot.Spec.Provider.Workers = version, tc.config, []corev1beta1.Worker{worker()}
 				var invalid []string
 				for _, err := range core.ValidateShoot(shoot, core.Options{}) {
 					if strings.HasPrefix(err.Field, "spec.kubernetes.kubelet") {
@@ -174,7 +183,7 @@ func TestKubeletAcceptsWhatItIsGiven(t *testing.T) {
 					}
 				}
 				v := values(Pool{Worker: worker()})
-				v.KubernetesVersion, v.Kubelet = version, config
+				v.KubernetesVersion, v.Kubelet = version, tc.config
 				dir := t.TempDir()
 				file := filepath.Join(dir, "config")
 				if err := os.WriteFile(file, []byte(strings.ReplaceAll(kubeletFile(t, v), KubeletDir, dir)), 0o600); err != nil {
@@ -185,11 +194,9 @@ func TestKubeletAcceptsWhatItIsGiven(t *testing.T) {
 				command = strings.NewReplacer(KubeletDir+"/config/kubelet", file, KubeletDir, dir, "$KUBELET_EXTRA_ARGS", "--root-dir="+dir).Replace(command)
 				args := strings.Split(command, flagSeparator)
 				out, err := exec.CommandContext(t.Context(), program("kubelet"), args[1:]...).CombinedOutput()
-				if accepted := strings.Contains(string(out), "unable to load bootstrap kubeconfig: stat "+dir); err == nil || accepted != (len(invalid) == 0) {
+				accepted, want := strings.Contains(string(out), "unable to load bootstrap kubeconfig: stat "+dir), semver.Compare("v"+version, tc.since) >= 0
+				if err == nil || accepted != want || (len(invalid) == 0) != want {
 					t.Errorf("the API says %q, the kubelet %v: %s", invalid, err, out[max(0, len(out)-1000):])
-				}
-				if (len(invalid) > 0) != (config == verifying && strings.HasPrefix(version, "1.34.")) {
-					t.Errorf("the API says %q", invalid)
 				}
 			})
 		}
