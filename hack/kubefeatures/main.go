@@ -36,6 +36,8 @@ var (
 	gateName  = regexp.MustCompile(`(?m)^\t(\w+) +(?:featuregate\.)?Feature += +"(\w+)"`)
 	gateBegin = regexp.MustCompile(`^\t+(?:\w+\.)?(\w+): +\{$`)
 	gateSpec  = regexp.MustCompile(`Version: version\.MustParse\("1\.(\d+)"\), Default: (true|false)`)
+	// plainGate is one without its history, as in k8s.io/client-go before 1.35.
+	plainGate = regexp.MustCompile(`^\t+(\w+): +\{Default: (true|false), PreRelease: `)
 	plugin    = regexp.MustCompile(`PluginName, +// (\w+)`)
 	groupName = regexp.MustCompile(`GroupName += "([^"]*)"`)
 )
@@ -154,12 +156,14 @@ func readGates(gates map[string]*gate, minor int, dir, pkg string) {
 			name = cmp.Or(names[m[1]], m[1]) // that of another package, which has the name of the gate
 			continue
 		}
-		m := gateSpec.FindStringSubmatch(line)
-		if m == nil || name == "" {
-			continue
+		since, value := minor, ""
+		if m := plainGate.FindStringSubmatch(line); m != nil {
+			name, value = cmp.Or(names[m[1]], m[1]), m[2]
+		} else if m := gateSpec.FindStringSubmatch(line); m != nil && name != "" {
+			since, _ = strconv.Atoi(m[1])
+			value = m[2]
 		}
-		since, _ := strconv.Atoi(m[1])
-		if since > minor {
+		if value == "" || since > minor {
 			continue
 		}
 		g := gates[name]
@@ -169,7 +173,7 @@ func readGates(gates map[string]*gate, minor int, dir, pkg string) {
 		}
 		g.last = minor
 		if strings.Contains(line, "LockToDefault: true") && (g.lockedSince == 0 || since <= g.lockedSince) {
-			g.lockedSince, g.locked = since, m[2] == "true"
+			g.lockedSince, g.locked = since, value == "true"
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/mod/semver"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/cert"
 	kubeletconfigv1beta1 "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
 
@@ -185,6 +186,13 @@ func TestKubeletAcceptsWhatItIsGiven(t *testing.T) {
 				v := values(Pool{Worker: worker()})
 				v.KubernetesVersion, v.Kubelet = version, tc.config
 				dir := t.TempDir()
+				ca, _, err := cert.GenerateSelfSignedCertKey("ca", nil, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, filepath.Base(KubeletCAFile)), ca, 0o600); err != nil {
+					t.Fatal(err)
+				}
 				file := filepath.Join(dir, "config")
 				if err := os.WriteFile(file, []byte(strings.ReplaceAll(kubeletFile(t, v), KubeletDir, dir)), 0o600); err != nil {
 					t.Fatal(err)
