@@ -72,7 +72,7 @@ write itself, from the recipes in distribution/, into a cache: artifacts in the 
 	cmd.SetErr(errOut)
 	cmd.PersistentFlags().StringVar(&c.root, "root", "", "the checkout that holds distribution/ (default: the one around the working directory)")
 	cmd.PersistentFlags().StringVar(&c.cache, "cache", "", "where artifacts are kept (default: $"+distribution.CacheEnv+", else gardener/distribution in the user's cache directory)")
-	cmd.AddCommand(c.build(), c.list(), c.path(), c.images(), c.sbom(), c.push(), c.lock(), c.prune(), c.align())
+	cmd.AddCommand(c.build(), c.list(), c.path(), c.images(), c.sbom(), c.push(), c.lock(), c.prune(), c.align(), c.version())
 	return cmd
 }
 
@@ -485,6 +485,47 @@ it. Packages that both import are then compiled once. Run it after the version o
 		},
 	}
 	cmd.Flags().StringVar(&like, "like", "kubernetes", "the product whose versions are taken")
+	return cmd
+}
+
+func (c *cli) version() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Change the versions in which products can be built",
+		Long: `Examples:
+  distribution version add kubernetes v1.35.4
+
+The standard version is that of the product's go.mod.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "add PRODUCT VERSION",
+		Short: "Let a product be built in another version, too",
+		Long: `Examples:
+  distribution version add kubernetes v1.35.4
+
+add writes VERSION.mod and VERSION.sum beside the recipe of the product, which is built in this version on demand. Modules that are released
+together with the product, such as k8s.io/api, get the same version.`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := c.open()
+			if err != nil {
+				return err
+			}
+			product, version := args[0], args[1]
+			older, err := d.AddVersion(cmd.Context(), product, version, c.errOut)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.out, "wrote distribution/%[1]s/%[2]s.mod and .sum; build it, commit both files, and offer it in CloudProfiles:\n"+
+				"  bin/distribution build %[1]s@%[2]s\n  git add distribution/%[1]s\n", product, version)
+			for _, other := range older {
+				fmt.Fprintf(c.out, "when no cluster runs %[2]s any more:\n  git rm distribution/%[1]s/%[2]s.mod distribution/%[1]s/%[2]s.sum\n", product, other)
+			}
+			return nil
+		},
+	})
 	return cmd
 }
 

@@ -7,6 +7,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"go/format"
@@ -25,14 +26,18 @@ import (
 var releases = map[int][2]string{
 	32: {"v1.32.0", "v0.32.0"},
 	33: {"v1.33.0", "v0.33.0"},
-	34: {"v1.34.0", "v0.34.0"},
+	34: {"v1.34.4", "v0.34.4"},
 	35: {"v1.35.4", "v0.35.4"},
 	36: {"v1.36.3", "v0.36.3"},
 }
 
 var (
+	// gateName is the constant of a gate, which has another name than the gate now and then.
+	gateName  = regexp.MustCompile(`(?m)^\t(\w+) +(?:featuregate\.)?Feature += +"(\w+)"`)
 	gateBegin = regexp.MustCompile(`^\t+(?:\w+\.)?(\w+): +\{$`)
 	gateSpec  = regexp.MustCompile(`Version: version\.MustParse\("1\.(\d+)"\), Default: (true|false)`)
+	// plainGate is one without its history, as in k8s.io/client-go before 1.35.
+	plainGate = regexp.MustCompile(`^\t+(\w+): +\{Default: (true|false), PreRelease: `)
 	plugin    = regexp.MustCompile(`PluginName, +// (\w+)`)
 	groupName = regexp.MustCompile(`GroupName += "([^"]*)"`)
 )
@@ -62,6 +67,7 @@ func main() {
 			{"k8s.io/apiserver", "pkg/features"},
 			{"k8s.io/apiextensions-apiserver", "pkg/features"},
 			{"k8s.io/client-go", "features"},
+			{"k8s.io/controller-manager", "pkg/features"},
 			{"k8s.io/component-base", "logs/api/v1"},
 			{"k8s.io/component-base", "metrics/features"},
 			{"k8s.io/component-base", "zpages/features"},
@@ -129,6 +135,7 @@ func moduleDir(module, version string) string {
 // readGates adds the feature gates of a package. Removed gates keep the last minor version that had them.
 func readGates(gates map[string]*gate, minor int, dir, pkg string) {
 	files, _ := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pkg), "*.go"))
+	var source strings.Builder
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
@@ -137,29 +144,36 @@ func readGates(gates map[string]*gate, minor int, dir, pkg string) {
 		if err != nil {
 			log.Fatal(err)
 		}
-		name := ""
-		for _, line := range strings.Split(string(data), "\n") {
-			if m := gateBegin.FindStringSubmatch(line); m != nil {
-				name = m[1]
-				continue
-			}
-			m := gateSpec.FindStringSubmatch(line)
-			if m == nil || name == "" {
-				continue
-			}
-			since, _ := strconv.Atoi(m[1])
-			if since > minor {
-				continue
-			}
-			g := gates[name]
-			if g == nil {
-				g = &gate{since: minor} // an earlier version may have it only in its history
-				gates[name] = g
-			}
-			g.last = minor
-			if strings.Contains(line, "LockToDefault: true") && (g.lockedSince == 0 || since <= g.lockedSince) {
-				g.lockedSince, g.locked = since, m[2] == "true"
-			}
+		source.Write(data)
+	}
+	names := map[string]string{}
+	for _, m := range gateName.FindAllStringSubmatch(source.String(), -1) {
+		names[m[1]] = m[2]
+	}
+	name := ""
+	for line := range strings.Lines(source.String()) {
+		if m := gateBegin.FindStringSubmatch(strings.TrimSuffix(line, "\n")); m != nil {
+			name = cmp.Or(names[m[1]], m[1]) // that of another package, which has the name of the gate
+			continue
+		}
+		since, value := minor, ""
+		if m := plainGate.FindStringSubmatch(line); m != nil {
+			name, value = cmp.Or(names[m[1]], m[1]), m[2]
+		} else if m := gateSpec.FindStringSubmatch(line); m != nil && name != "" {
+			since, _ = strconv.Atoi(m[1])
+			value = m[2]
+		}
+		if value == "" || since > minor {
+			continue
+		}
+		g := gates[name]
+		if g == nil {
+			g = &gate{since: minor} // an earlier version may have it only in its history
+			gates[name] = g
+		}
+		g.last = minor
+		if strings.Contains(line, "LockToDefault: true") && (g.lockedSince == 0 || since <= g.lockedSince) {
+			g.lockedSince, g.locked = since, value == "true"
 		}
 	}
 }

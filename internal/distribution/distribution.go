@@ -174,12 +174,20 @@ func requiredVersion(file, module string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, r := range f.Require {
-		if r.Mod.Path == module {
-			return r.Mod.Version, nil
-		}
+	if version := requiredIn(f, module); version != "" {
+		return version, nil
 	}
 	return "", fmt.Errorf("%s: does not require %s, the module of this product", file, module)
+}
+
+// requiredIn is the version of a module that a mod file requires, "" if it requires none.
+func requiredIn(f *modfile.File, module string) string {
+	for _, r := range f.Require {
+		if r.Mod.Path == module {
+			return r.Mod.Version
+		}
+	}
+	return ""
 }
 
 // checkUses returns errors for uses of unknown products, and for cycles.

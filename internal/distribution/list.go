@@ -44,6 +44,15 @@ func (d *Distribution) List() ([]Status, error) {
 	return list, nil
 }
 
+// Versions are those in which a product can be built: the standard one first, then the newest.
+func (d *Distribution) Versions(name string) ([]string, error) {
+	v, err := d.resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	return v.versions(), nil
+}
+
 // Garbage is a directory that no recipe refers to any more.
 type Garbage struct {
 	Path string

@@ -85,7 +85,7 @@ type row struct {
 func runNodes(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	name := flags.String("landscape", "local", "name of the landscape, which must be up")
 	manifest := flags.String("f", "example/shoot.yaml", "the shoot to create, with another name and two pools")
-	versions := flags.String("versions", "1.35.4,1.36.1,1.36.3", "of Kubernetes: the first one, and those to upgrade to")
+	versions := flags.String("versions", "1.34.4,1.35.4,1.36.1,1.36.3", "of Kubernetes: the first one, and those to upgrade to")
 	strategy := flags.String("strategy", "", "update strategy of the pools, for example AutoInPlaceUpdate, which needs the feature gate InPlaceNodeUpdates in the garden")
 	only := flags.String("steps", "", "a regular expression; steps whose names do not match it are left out")
 	if err := flags.Parse(args); err != nil {

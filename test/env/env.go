@@ -44,7 +44,6 @@ import (
 	"gardener.cloud/gardener/internal/apiserver"
 	"gardener.cloud/gardener/internal/apiserver/admission"
 	"gardener.cloud/gardener/internal/apiserver/admission/projectmutator"
-	"gardener.cloud/gardener/internal/distribution"
 	"gardener.cloud/gardener/test/ports"
 )
 
@@ -494,19 +493,6 @@ func awaitOK(ctx context.Context, config *rest.Config, path string) error {
 	return nil
 }
 
-// Program returns the path of a program that the distribution has built of a product. Without it the test is skipped.
-func Program(t testing.TB, product, name string) string {
-	t.Helper()
-	path, err := program(product, name)
-	switch {
-	case err != nil && os.Getenv("CI") == "":
-		t.Skipf("%v: %v", ErrNotBuilt, err)
-	case err != nil:
-		t.Fatal(err)
-	}
-	return path
-}
-
 // binaries returns the paths of etcd and kube-apiserver.
 func binaries() (etcd, kubeAPIServer string, err error) {
 	etcd, etcdErr := program("etcd", "etcd")
@@ -515,38 +501,4 @@ func binaries() (etcd, kubeAPIServer string, err error) {
 		return "", "", fmt.Errorf("%w: %w", ErrNotBuilt, err)
 	}
 	return etcd, kubeAPIServer, nil
-}
-
-// program returns the path of a program.
-func program(product, name string) (string, error) {
-	root, err := distribution.FindRoot(".")
-	if err != nil {
-		return "", err
-	}
-	cache, err := distribution.DefaultCache()
-	if err != nil {
-		return "", err
-	}
-	d, err := distribution.Open(root, cache)
-	if err != nil {
-		return "", err
-	}
-	artifact, err := d.Artifact(product)
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(artifact.Dir, "bin", name), nil
-}
-
-// Kubectl returns the path of kubectl. Without it, the test is skipped.
-func Kubectl(t testing.TB) string {
-	t.Helper()
-	path, err := program("kubernetes", "kubectl")
-	switch {
-	case err != nil && os.Getenv("CI") == "":
-		t.Skip(err)
-	case err != nil:
-		t.Fatal(err)
-	}
-	return path
 }

@@ -24,6 +24,7 @@ import (
 	"gardener.cloud/gardener/internal/component/gardeneradmissioncontroller"
 	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/workload"
+	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/references"
 	"gardener.cloud/gardener/pkg/secrets"
 )
@@ -59,7 +60,8 @@ func newRenderer(v Values) (*renderer, error) {
 		return nil, fmt.Errorf("version of Kubernetes: %w", err)
 	}
 	if parsed.LessThan(oldest) {
-		return nil, fmt.Errorf("version %s of Kubernetes is too old: the oldest is %s", v.Version, oldest)
+		err := fmt.Errorf("version %s of Kubernetes is too old: the oldest is %s", v.Version, oldest)
+		return nil, errorcode.With(err, corev1beta1.ErrorConfigurationProblem)
 	}
 	r := &renderer{Values: v, version: parsed, config: v.Config, flags: map[string][]string{}}
 	if r.config == nil {

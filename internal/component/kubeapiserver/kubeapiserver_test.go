@@ -148,7 +148,7 @@ func TestRefused(t *testing.T) {
 		theirs bool // the owner of the Shoot can help
 	}{
 		"version":                   {func(v *Values) { v.Version = "new" }, "version", false},
-		"old version":               {func(v *Values) { v.Version = "1.31.9" }, "1.32", false},
+		"old version":               {func(v *Values) { v.Version = "1.31.9" }, "1.32", true},
 		"authentication of no kind": {func(v *Values) { v.Files.Authentication = "{}" }, "AuthenticationConfiguration", true},
 		"authentication is no YAML": {func(v *Values) { v.Files.Authentication = "secret: [" }, "structured authentication: AuthenticationConfiguration: Forbidden: is no YAML", true},
 		"authorizer of a garden": {func(v *Values) {

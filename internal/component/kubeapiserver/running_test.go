@@ -1,25 +1,15 @@
 package kubeapiserver
 
 import (
-	"bytes"
-	"context"
-	"crypto/tls"
-	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,50 +19,48 @@ import (
 	"gardener.cloud/gardener/test/ports"
 )
 
-// TestRunning starts the real program with what was rendered: it knows all flags, reads all files, and lets anonymous clients ask for
-// its health only.
+// TestRunning starts the real program with what was rendered, in each version: it knows all flags, reads all files, and lets anonymous clients ask
+// for its health only.
 func TestRunning(t *testing.T) {
-	etcd, kubeAPIServer := env.Program(t, "etcd", "etcd"), env.Program(t, "kubernetes", "kube-apiserver")
-	for name, tc := range map[string]struct {
-		values Values
-		want   map[string]int
-	}{
-		"workerless": {workerless(), map[string]int{"/readyz": 200, "/livez?exclude=etcd": 200, "/version": 401, "/api": 401, "/metrics": 401}},
-		// The Shoot's own configuration lets everybody ask for the version.
-		"full": {full(), map[string]int{"/readyz": 200, "/livez": 200, "/version": 200, "/api": 401}},
-		"IPv6": {ipv6(), map[string]int{"/readyz": 200}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			var free []string
-			for _, port := range ports.Free(t, 3) {
-				free = append(free, strconv.Itoa(port))
-			}
-			etcdURL := "http://127.0.0.1:" + free[0]
-			start(t, etcd, "--data-dir="+dir+"/etcd", "--listen-client-urls="+etcdURL, "--advertise-client-urls="+etcdURL,
-				"--listen-peer-urls=http://127.0.0.1:"+free[1], "--initial-advertise-peer-urls=http://127.0.0.1:"+free[1],
-				"--initial-cluster=default=http://127.0.0.1:"+free[1], "--unsafe-no-fsync", "--log-level=error")
-			objects, err := Objects(tc.values)
-			if err != nil {
-				t.Fatal(err)
-			}
-			replacer := strings.NewReplacer(
-				dirConfig, dir+dirConfig, dirSecrets, dir+dirSecrets, dirAuditLog, dir+dirAuditLog, "--secure-port=443", "--secure-port="+free[2],
-				"https://etcd-main-client:2379", etcdURL, "https://etcd-events-client:2379", etcdURL,
-			)
-			pod := podOf(objects)
-			writeFiles(t, dir, objects, pod, replacer)
-			args := []string{"--bind-address=127.0.0.1"}
-			for _, arg := range pod.Containers[0].Args {
-				if !strings.HasPrefix(arg, "--bind-address=") {
-					args = append(args, replacer.Replace(arg))
-				}
-			}
-			log := start(t, kubeAPIServer, args...)
-			for path, want := range tc.want {
-				await(t, log, "https://127.0.0.1:"+free[2]+path, want)
-			}
-		})
+	env.EachKubernetes(t, func(t *testing.T, version string, program func(string) string) {
+		for name, tc := range map[string]struct {
+			values Values
+			want   map[string]int
+		}{
+			"workerless": {workerless(), map[string]int{"/readyz": 200, "/livez?exclude=etcd": 200, "/version": 401, "/api": 401, "/metrics": 401}},
+			// The Shoot's own configuration lets everybody ask for the version.
+			"full": {full(), map[string]int{"/readyz": 200, "/livez": 200, "/version": 200, "/api": 401}},
+			"IPv6": {ipv6(), map[string]int{"/readyz": 200}},
+		} {
+			t.Run(name, func(t *testing.T) {
+				tc.values.Version = version
+				testRunning(t, program("kube-apiserver"), tc.values, tc.want)
+			})
+		}
+	})
+}
+
+func testRunning(t *testing.T, program string, v Values, want map[string]int) {
+	dir, etcdURL, port := t.TempDir(), env.StartEtcd(t), strconv.Itoa(ports.Free(t, 1)[0])
+	objects, err := Objects(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replacer := strings.NewReplacer(
+		dirConfig, dir+dirConfig, dirSecrets, dir+dirSecrets, dirAuditLog, dir+dirAuditLog, "--secure-port=443", "--secure-port="+port,
+		"https://etcd-main-client:2379", etcdURL, "https://etcd-events-client:2379", etcdURL,
+	)
+	pod := podOf(objects)
+	writeFiles(t, dir, objects, pod, replacer)
+	args := []string{"--bind-address=127.0.0.1"}
+	for _, arg := range pod.Containers[0].Args {
+		if !strings.HasPrefix(arg, "--bind-address=") {
+			args = append(args, replacer.Replace(arg))
+		}
+	}
+	log := env.StartProgram(t, program, args...)
+	for path, status := range want {
+		env.AwaitStatus(t, log, "https://127.0.0.1:"+port+path, status)
 	}
 }
 
@@ -129,60 +117,5 @@ func writeFiles(t *testing.T, dir string, objects []client.Object, pod *corev1.P
 				t.Fatal(err)
 			}
 		}
-	}
-}
-
-// start runs a program until the test is over, and returns the file with what it says.
-func start(t *testing.T, program string, args ...string) string {
-	t.Helper()
-	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(program, args...)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // a test that crashes leaves nothing behind
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // it was killed
-		_ = log.Close()
-	})
-	return log.Name()
-}
-
-// await asks until there is an answer with the wanted status.
-func await(t *testing.T, log, url string, want int) {
-	t.Helper()
-	httpClient := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // a certificate of this test
-	}}
-	defer httpClient.CloseIdleConnections()
-	last := "no answer"
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return false, err
-		}
-		response, err := httpClient.Do(request)
-		if err != nil {
-			said, _ := os.ReadFile(log)
-			for _, sign := range []string{"Error: ", "command failed"} {
-				if i := bytes.LastIndex(said, []byte(sign)); i >= 0 {
-					return false, fmt.Errorf("it has ended: %s", said[i:])
-				}
-			}
-			last = err.Error()
-			return false, nil
-		}
-		defer response.Body.Close()
-		body, err := io.ReadAll(response.Body)
-		last = fmt.Sprintf("%s: %.300s", response.Status, body)
-		return response.StatusCode == want, err
-	})
-	if err != nil {
-		t.Fatalf("GET %s: %v; want %d, last: %s", url, err, want, last)
 	}
 }

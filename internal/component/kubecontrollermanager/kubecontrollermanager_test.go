@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/component/instance"
 	"gardener.cloud/gardener/internal/component/shootaccess"
 	"gardener.cloud/gardener/test/env"
 	"gardener.cloud/gardener/test/golden"
@@ -56,25 +57,29 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestFlags runs the real program, which has to accept all flags and controllers: then it only fails because its kubeconfig is missing.
+// TestFlags runs the real program in each version, which has to accept all flags and controllers: then it only fails because its kubeconfig is missing.
 func TestFlags(t *testing.T) {
-	program := env.Program(t, "kubernetes", Name)
 	single := full()
 	single.PodNetworks, single.ServiceNetworks = single.PodNetworks[:1], single.ServiceNetworks[:1]
-	for name, v := range map[string]Values{"workerless": workerless(), "full": full(), "one family": single} {
-		t.Run(name, func(t *testing.T) {
-			objects, err := Objects(v)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, object := range objects {
-				if deployment, ok := object.(*appsv1.Deployment); ok {
-					out, err := exec.CommandContext(t.Context(), program, deployment.Spec.Template.Spec.Containers[0].Command[1:]...).CombinedOutput()
-					if err == nil || !strings.Contains(string(out), "stat "+shootaccess.PathKubeconfig) {
-						t.Errorf("%v: %s", err, out)
+	garden := workerless()
+	garden.Of = instance.VirtualGarden
+	env.EachKubernetes(t, func(t *testing.T, version string, program func(string) string) {
+		for name, v := range map[string]Values{"workerless": workerless(), "full": full(), "one family": single, "garden": garden} {
+			t.Run(name, func(t *testing.T) {
+				v.Version = version
+				objects, err := Objects(v)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, object := range objects {
+					if deployment, ok := object.(*appsv1.Deployment); ok {
+						out, err := exec.CommandContext(t.Context(), program(Name), deployment.Spec.Template.Spec.Containers[0].Command[1:]...).CombinedOutput()
+						if err == nil || !strings.Contains(string(out), "stat "+shootaccess.PathKubeconfig) {
+							t.Errorf("%v: %s", err, out)
+						}
 					}
 				}
-			}
-		})
-	}
+			})
+		}
+	})
 }

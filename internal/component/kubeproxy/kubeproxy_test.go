@@ -3,6 +3,10 @@ package kubeproxy
 import (
 	"errors"
 	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,6 +16,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/test/env"
 	"gardener.cloud/gardener/test/golden"
 )
 
@@ -37,6 +42,34 @@ func TestObjects(t *testing.T) {
 			golden.Objects(t, name+".yaml", objects)
 		})
 	}
+}
+
+// TestConfiguration runs the real program in each version. It has to accept the configuration as it is: if the strict decoder refuses it, another one
+// ignores what it does not know.
+func TestConfiguration(t *testing.T) {
+	env.EachKubernetes(t, func(t *testing.T, _ string, program func(string) string) {
+		for _, mode := range []corev1beta1.ProxyMode{corev1beta1.ProxyModeIPTables, corev1beta1.ProxyModeIPVS, corev1beta1.ProxyModeNFTables} {
+			t.Run(string(mode), func(t *testing.T) {
+				config, err := Values{
+					Mode: mode, APIServer: "api.example.com", FeatureGates: map[string]bool{"AllBeta": true},
+					PodNetworks: []netip.Prefix{netip.MustParsePrefix("10.4.0.0/16"), netip.MustParsePrefix("2001:db8::/56")},
+				}.config()
+				if err != nil {
+					t.Fatal(err)
+				}
+				file := filepath.Join(t.TempDir(), keyConfig)
+				if err := os.WriteFile(file, []byte(config.Data[keyConfig]), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				// It ends when it has read and validated its configuration.
+				args := []string{"--config=" + file, "--hostname-override=node", "--v=2", "--write-config-to=" + file + ".out"}
+				out, err := exec.CommandContext(t.Context(), program(Name), args...).CombinedOutput()
+				if err != nil || strings.Contains(string(out), "lenient") {
+					t.Errorf("%v: %s", err, out)
+				}
+			})
+		}
+	})
 }
 
 func TestFor(t *testing.T) {

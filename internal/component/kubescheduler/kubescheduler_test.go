@@ -45,36 +45,40 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestFlags runs the real program, which has to accept all flags and its configuration: then it only fails because its kubeconfig is missing.
+// TestFlags runs the real program in each version, which has to accept all flags and its configuration: then it only fails because its kubeconfig is
+// missing.
 func TestFlags(t *testing.T) {
-	program := env.Program(t, "kubernetes", Name)
-	for name, v := range map[string]Values{"balanced": balanced(), "bin-packing": binPacking()} {
-		t.Run(name, func(t *testing.T) {
-			objects, err := Objects(v)
-			if err != nil {
+	env.EachKubernetes(t, func(t *testing.T, _ string, program func(string) string) {
+		for name, v := range map[string]Values{"balanced": balanced(), "bin-packing": binPacking()} {
+			t.Run(name, func(t *testing.T) { testFlags(t, program(Name), v) })
+		}
+	})
+}
+
+func testFlags(t *testing.T, program string, v Values) {
+	objects, err := Objects(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), configFile)
+	var args []string
+	for _, object := range objects {
+		switch o := object.(type) {
+		case *corev1.ConfigMap:
+			if err := os.WriteFile(file, []byte(o.Data[configFile]), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			file := filepath.Join(t.TempDir(), configFile)
-			var args []string
-			for _, object := range objects {
-				switch o := object.(type) {
-				case *corev1.ConfigMap:
-					if err := os.WriteFile(file, []byte(o.Data[configFile]), 0o600); err != nil {
-						t.Fatal(err)
-					}
-				case *appsv1.Deployment:
-					for _, arg := range o.Spec.Template.Spec.Containers[0].Command[1:] {
-						if strings.HasPrefix(arg, "--config=") {
-							arg = "--config=" + file
-						}
-						args = append(args, arg)
-					}
+		case *appsv1.Deployment:
+			for _, arg := range o.Spec.Template.Spec.Containers[0].Command[1:] {
+				if strings.HasPrefix(arg, "--config=") {
+					arg = "--config=" + file
 				}
+				args = append(args, arg)
 			}
-			out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
-			if err == nil || !strings.Contains(string(out), "stat "+shootaccess.PathKubeconfig) {
-				t.Errorf("%v: %s", err, out)
-			}
-		})
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "stat "+shootaccess.PathKubeconfig) {
+		t.Errorf("%v: %s", err, out)
 	}
 }

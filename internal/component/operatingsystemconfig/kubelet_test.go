@@ -13,13 +13,16 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/mod/semver"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/cert"
 	kubeletconfigv1beta1 "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/validation/core"
+	"gardener.cloud/gardener/test/env"
 )
 
 // refused returns why a kubelet would refuse a configuration, as far as Shoots can set it.
@@ -142,6 +145,70 @@ func TestKubeletsStartWithAcceptedValues(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestKubeletAcceptsWhatItIsGiven runs the real kubelet in each version, which has to accept all flags and its configuration: then it only fails because
+// it has no kubeconfig. The API refuses what a version does not have.
+func TestKubeletAcceptsWhatItIsGiven(t *testing.T) {
+	second := &metav1.Duration{Duration: time.Second}
+	settings := &corev1beta1.KubeletConfig{
+		KubernetesConfig: corev1beta1.KubernetesConfig{FeatureGates: map[string]bool{"AllBeta": true, "NodeSwap": true}},
+		CPUCFSQuota:      new(false), CPUManagerPolicy: new("static"), MaxPods: new(int32(50)), PodPidsLimit: new(int64(1000)), FailSwapOn: new(false),
+		KubeReserved:      &corev1beta1.KubeletConfigReserved{EphemeralStorage: resource.NewQuantity(1<<30, resource.BinarySI)},
+		ImageMinimumGCAge: second, ImageMaximumGCAge: &metav1.Duration{Duration: time.Hour}, MaxParallelImagePulls: new(int32(5)),
+		RegistryPullQPS: new(int32(10)), RegistryBurst: new(int32(20)), SeccompDefault: new(true), ContainerLogMaxFiles: new(int32(3)),
+		ContainerLogMaxSize: resource.NewQuantity(1<<20, resource.BinarySI), ProtectKernelDefaults: new(false), StreamingConnectionIdleTimeout: &metav1.Duration{Duration: time.Minute},
+		MemorySwap: &corev1beta1.MemorySwapConfiguration{SwapBehavior: new(corev1beta1.LimitedSwap)}, SingleProcessOOMKill: new(true),
+		EvictionMaxPodGracePeriod: new(int32(10)), EvictionPressureTransitionPeriod: second,
+	}
+	verifying := &corev1beta1.KubeletConfig{
+		ImagePullCredentialsVerificationPolicy: new(corev1beta1.NeverVerifyAllowlistedImages), PreloadedImagesVerificationAllowlist: []string{"registry.example.com/pause"},
+	}
+	withoutBeta := verifying.DeepCopy()
+	withoutBeta.FeatureGates = map[string]bool{"AllBeta": false}
+	const always, never = "v1.0", "v2.0"
+	env.EachKubernetes(t, func(t *testing.T, version string, program func(string) string) {
+		for name, tc := range map[string]struct {
+			config *corev1beta1.KubeletConfig
+			since  string
+		}{
+			"default": {nil, always}, "settings": {settings, always}, "verifying": {verifying, "v1.35"}, "verifying without beta features": {withoutBeta, never},
+		} {
+			t.Run(name, func(t *testing.T) {
+				shoot := &corev1beta1.Shoot{}
+				shoot.Spec.Kubernetes.Version, shoot.Spec.Kubernetes.Kubelet, shoot.Spec.Provider.Workers = version, tc.config, []corev1beta1.Worker{worker()}
+				var invalid []string
+				for _, err := range core.ValidateShoot(shoot, core.Options{}) {
+					if strings.HasPrefix(err.Field, "spec.kubernetes.kubelet") {
+						invalid = append(invalid, err.Error())
+					}
+				}
+				v := values(Pool{Worker: worker()})
+				v.KubernetesVersion, v.Kubelet = version, tc.config
+				dir := t.TempDir()
+				ca, _, err := cert.GenerateSelfSignedCertKey("ca", nil, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, filepath.Base(KubeletCAFile)), ca, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				file := filepath.Join(dir, "config")
+				if err := os.WriteFile(file, []byte(strings.ReplaceAll(kubeletFile(t, v), KubeletDir, dir)), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				_, command, _ := strings.Cut(*kubeletUnit(&v, &v.Pools[0]).Content, "\nExecStart=")
+				command, _, _ = strings.Cut(command, "\nRestart=")
+				command = strings.NewReplacer(KubeletDir+"/config/kubelet", file, KubeletDir, dir, "$KUBELET_EXTRA_ARGS", "--root-dir="+dir).Replace(command)
+				args := strings.Split(command, flagSeparator)
+				out, err := exec.CommandContext(t.Context(), program("kubelet"), args[1:]...).CombinedOutput()
+				accepted, want := strings.Contains(string(out), "unable to load bootstrap kubeconfig: stat "+dir), semver.Compare("v"+version, tc.since) >= 0
+				if err == nil || accepted != want || (len(invalid) == 0) != want {
+					t.Errorf("the API says %q, the kubelet %v: %s", invalid, err, out[max(0, len(out)-1000):])
+				}
+			})
+		}
+	})
 }
 
 // Kubelets of pools whose machines are not replaced would not start again: "configured policy "none" differs from state checkpoint policy "static"".

@@ -212,7 +212,11 @@ func verificationPolicy(config *corev1beta1.KubeletConfig, version kubeVersion, 
 	if config.ImagePullCredentialsVerificationPolicy == nil {
 		return nil
 	}
-	if enabled, ok := config.FeatureGates["KubeletEnsureSecretPulledImages"]; ok && !enabled {
+	enabled, ok := config.FeatureGates["KubeletEnsureSecretPulledImages"]
+	if !ok {
+		enabled, ok = config.FeatureGates["AllBeta"] // the gate is one of them
+	}
+	if ok && !enabled {
 		return field.ErrorList{field.Forbidden(path.Child("imagePullCredentialsVerificationPolicy"), "needs the feature gate KubeletEnsureSecretPulledImages")}
 	}
 	if version.below(1, 35) {
