@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/machinecontroller/machineset"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -196,9 +197,9 @@ func TestNodesOfOldMachinesKeepTheirLabels(t *testing.T) {
 func TestCurrentAndOld(t *testing.T) {
 	d := deploymentOfSize(1)
 	a, b, c := set("a", 1, 1), set("current", 1, 1), set("c", 1, 1)
-	a.Annotations = map[string]string{revisionAnnotation: "7"}
-	b.Annotations = map[string]string{revisionAnnotation: "2"}
-	c.Annotations = map[string]string{revisionAnnotation: "1"}
+	a.Annotations = map[string]string{machineset.RevisionAnnotation: "7"}
+	b.Annotations = map[string]string{machineset.RevisionAnnotation: "2"}
+	c.Annotations = map[string]string{machineset.RevisionAnnotation: "1"}
 	// Changes that do not need new machines do not count.
 	d.Spec.Template.Spec.NodeTemplate.ObjectMeta.Labels = map[string]string{"new": "1"}
 	d.Spec.Template.Spec.MachineConfiguration.DrainTimeout = &metav1.Duration{Duration: time.Minute}
@@ -209,7 +210,7 @@ func TestCurrentAndOld(t *testing.T) {
 	if got := nextRevision(current, old); got != 8 {
 		t.Errorf("next revision is %d", got)
 	}
-	b.Annotations[revisionAnnotation] = "8"
+	b.Annotations[machineset.RevisionAnnotation] = "8"
 	if got := nextRevision(current, old); got != 8 {
 		t.Errorf("the revision of a current set changes to %d", got)
 	}
