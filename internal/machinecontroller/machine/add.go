@@ -72,9 +72,9 @@ func Add(mgr manager.Manager, v Values) error {
 		return machinesOf(ctx, mgr.GetClient(), node)
 	})
 	b := builder.ControllerManagedBy(mgr).Named("machine").
-		// Only this controller writes the status.
+		// Only this controller writes the status, but for the time until which a machine is kept, which operators may change.
 		For(&machinev1alpha1.Machine{}, builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletionStarted(),
+			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletionStarted(), expiryChanged(),
 		))).
 		// A change of a class may fix what kept its machines from being created.
 		Watches(&machinev1alpha1.MachineClass{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, class client.Object) []reconcile.Request {
@@ -95,6 +95,15 @@ func Add(mgr manager.Manager, v Values) error {
 func deletionStarted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetDeletionTimestamp() == nil && e.ObjectNew.GetDeletionTimestamp() != nil
+	}}
+}
+
+// expiryChanged selects updates that change until when a machine is kept for inspection.
+func expiryChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, isMachine := e.ObjectOld.(*machinev1alpha1.Machine)
+		after, same := e.ObjectNew.(*machinev1alpha1.Machine)
+		return isMachine && same && !before.Status.CurrentStatus.PreserveExpiryTime.Equal(after.Status.CurrentStatus.PreserveExpiryTime)
 	}}
 }
 
