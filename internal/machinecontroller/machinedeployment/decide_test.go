@@ -312,6 +312,13 @@ func TestStatus(t *testing.T) {
 	if got := reasonOf(done, machinev1alpha1.MachineDeploymentProgressing); got != "True NewMachineSetAvailable" {
 		t.Errorf("Progressing is %q", got)
 	}
+	// Nothing has to be done about failed machines that are kept, and the cluster-autoscaler does not wait for them.
+	keeps := set("c", 3, 2)
+	keeps.Status.PreservedFailedReplicas = 1
+	kept, _ := status(input{deployment: d, current: keeps, surge: 1}, nil, now)
+	if got := reasonOf(kept, machinev1alpha1.MachineDeploymentProgressing); got != "True NewMachineSetAvailable" || kept.PreservedFailedReplicas != 1 {
+		t.Errorf("Progressing is %q with %d kept machines", got, kept.PreservedFailedReplicas)
+	}
 	// A frozen one has the reason in its condition.
 	overshoots := set("c", 3, 3)
 	overshoots.Status.Conditions = []machinev1alpha1.MachineSetCondition{{Type: machinev1alpha1.MachineSetFrozen, Reason: "TooMany"}}
