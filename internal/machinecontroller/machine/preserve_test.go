@@ -145,6 +145,24 @@ func TestDecideKept(t *testing.T) {
 	}
 }
 
+// The user annotates a Node when its machine is about to fail, which the cache does not have yet.
+func TestFailsWhenAnnotated(t *testing.T) {
+	m, node := machineIn(machinev1alpha1.MachineUnknown, time.Hour), unknownNode.DeepCopy()
+	m.Labels = map[string]string{machinev1alpha1.NodeLabelKey: "n"}
+	node.Name = "n"
+	annotated := node.DeepCopy()
+	annotated.Annotations = map[string]string{preserve: "when-failed"}
+	r, current := newReconciler(t, infrastructure{}, m, node, nil), newReconciler(t, infrastructure{}, machineIn("", 0), annotated, nil)
+	r.targetAPI, r.limits.Preserve = current.targetAPI, time.Hour
+	_, _ = r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)}) // the Node changes again when it is cordoned
+	if err := r.controlCache.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Status.CurrentStatus; got.Phase != machinev1alpha1.MachineFailed || got.PreserveExpiryTime == nil {
+		t.Errorf("%+v", got)
+	}
+}
+
 // Phase and time are written together: the set of the machine deletes those that have failed without a time.
 func TestFailsAndIsKept(t *testing.T) {
 	m, node := machineIn(machinev1alpha1.MachineUnknown, time.Hour), unknownNode.DeepCopy()
