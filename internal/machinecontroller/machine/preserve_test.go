@@ -41,13 +41,15 @@ func TestTakenOver(t *testing.T) {
 		want    map[string]string
 		over    bool
 	}{
-		"neither has one":                       {machine: machineIn(running, 0), want: map[string]string{}},
-		"that of the Machine":                   {machine: keptIn(running, time.Hour, "now"), want: map[string]string{preserve: "now"}},
-		"that of the Node replaces it":          {machine: keptIn(running, time.Hour, "now"), node: map[string]string{preserve: "when-failed"}, want: map[string]string{lastApplied: "when-failed"}},
-		"an empty one does, too":                {machine: keptIn(running, time.Hour, "now"), node: map[string]string{preserve: ""}, want: map[string]string{lastApplied: ""}},
-		"an unknown one does not":               {machine: keptIn(running, time.Hour, "now"), node: map[string]string{preserve: "x"}, want: map[string]string{preserve: "now"}},
-		"that of the Node was removed":          {machine: machineIn(failed, 0), more: map[string]string{lastApplied: "now"}, want: map[string]string{}},
-		"an automatic one stays beside none":    {machine: keptIn(failed, time.Hour, "auto-preserved"), node: map[string]string{preserve: ""}, want: map[string]string{preserve: "auto-preserved", lastApplied: ""}},
+		"neither has one":              {machine: machineIn(running, 0), want: map[string]string{}},
+		"that of the Machine":          {machine: keptIn(running, time.Hour, "now"), want: map[string]string{preserve: "now"}},
+		"that of the Node replaces it": {machine: keptIn(running, time.Hour, "now"), node: map[string]string{preserve: "when-failed"}, want: map[string]string{lastApplied: "when-failed"}},
+		"an empty one does, too":       {machine: keptIn(running, time.Hour, "now"), node: map[string]string{preserve: ""}, want: map[string]string{lastApplied: ""}},
+		"an unknown one does not":      {machine: keptIn(running, time.Hour, "now"), node: map[string]string{preserve: "x"}, want: map[string]string{preserve: "now"}},
+		"that of the Node was removed": {machine: machineIn(failed, 0), more: map[string]string{lastApplied: "now"}, want: map[string]string{}},
+		"an automatic one stays beside none": {
+			machine: keptIn(failed, time.Hour, "auto-preserved"), node: map[string]string{preserve: ""}, want: map[string]string{preserve: "auto-preserved", lastApplied: ""},
+		},
 		"an automatic one goes with a value":    {machine: keptIn(failed, time.Hour, "auto-preserved"), node: map[string]string{preserve: "false"}, want: map[string]string{lastApplied: "false"}},
 		"an automatic one goes with a recovery": {machine: keptIn(running, time.Hour, "auto-preserved"), want: map[string]string{}},
 		"one for failures stays":                {machine: keptIn(running, time.Hour, "when-failed"), want: map[string]string{preserve: "when-failed"}},
