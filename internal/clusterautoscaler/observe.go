@@ -40,6 +40,8 @@ type machineState struct {
 	node *corev1.Node // nil if it has not joined
 	// going is whether it is being deleted, or will be.
 	going bool
+	// kept is whether it has failed and is kept for inspection, so that it is one of its group, and no other one replaces it.
+	kept bool
 }
 
 // exhausted returns whether the infrastructure has no capacity for the machine.
@@ -171,7 +173,12 @@ func (s *Scaler) assign(g *groupState, machines []machinev1alpha1.Machine, out *
 		phase := machine.Status.CurrentStatus.Phase
 		_, named := marked[machine.Name]
 		m := &machineState{Machine: machine, node: nodeOf(machine, out.nodes), going: named || machine.DeletionTimestamp != nil ||
-			phase == machinev1alpha1.MachineFailed || phase == machinev1alpha1.MachineTerminating || machine.Annotations[machinev1alpha1.MachinePriority] == "1"}
+			phase == machinev1alpha1.MachineTerminating || machine.Annotations[machinev1alpha1.MachinePriority] == "1"}
+		if phase == machinev1alpha1.MachineFailed && !m.going {
+			expiry := machine.Status.CurrentStatus.PreserveExpiryTime
+			m.kept = expiry != nil && out.now.Before(expiry.Time)
+			m.going = !m.kept
+		}
 		g.machines = append(g.machines, m)
 		if m.node != nil {
 			out.owners[m.node.Name], out.groupOf[m.node.Name] = m, g
@@ -181,6 +188,10 @@ func (s *Scaler) assign(g *groupState, machines []machinev1alpha1.Machine, out *
 		}
 		active++
 		switch {
+		case m.kept && m.node == nil:
+		case m.kept:
+			g.registered++
+			g.unready++
 		case m.node == nil && !m.exhausted() && out.now.Sub(machine.CreationTimestamp.Time) < g.Options.MaxNodeProvisionTime:
 			g.Upcoming++
 		case m.node == nil:

@@ -115,6 +115,12 @@ func (s *Scaler) continueDrains(ctx context.Context, st *state) error {
 			delete(s.draining, name)
 			continue
 		}
+		if preserved(st.owners[name], node.Node) { // only since then
+			delete(s.draining, name)
+			delete(s.since, name)
+			errs = append(errs, s.taint(ctx, node.Node, false, st.now))
+			continue
+		}
 		left, failure := s.evict(ctx, d, node, st.now)
 		switch {
 		case failure != nil:

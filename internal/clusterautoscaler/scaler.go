@@ -241,9 +241,9 @@ func (s *Scaler) fixSizes(ctx context.Context, st *state) (bool, error) {
 				continue
 			}
 			active++
-			late := m.node == nil && st.now.Sub(s.withoutNode(m, st.now)) >= g.Options.MaxNodeProvisionTime
+			late := m.node == nil && !m.kept && st.now.Sub(s.withoutNode(m, st.now)) >= g.Options.MaxNodeProvisionTime
 			switch {
-			case m.exhausted():
+			case m.exhausted() && !m.kept:
 				s.fail(g, "resourceExhausted", m.Status.LastOperation.Description, st.now)
 			case late:
 				s.fail(g, "timeout", fmt.Sprintf("machine %s did not join within %s", m.Name, g.Options.MaxNodeProvisionTime), st.now)
@@ -336,7 +336,7 @@ func (s *Scaler) up(ctx context.Context, st *state) (outcome, error) {
 	for _, name := range slices.Sorted(maps.Keys(st.nodes)) {
 		node := st.nodes[name]
 		m := st.owners[name]
-		if !s.usable(node.Node) || s.draining[name] != nil || m != nil && m.going || node.Node.DeletionTimestamp != nil {
+		if !s.usable(node.Node) || s.draining[name] != nil || m != nil && (m.going || m.kept) || node.Node.DeletionTimestamp != nil {
 			continue
 		}
 		occupied, names = append(occupied, node), append(names, name)

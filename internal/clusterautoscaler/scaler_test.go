@@ -43,6 +43,23 @@ func (o oneEach) Place(_ context.Context, _ *corev1.Pod, nodes []string) (string
 	return "", &plan.NotFit{Reasons: []string{"full"}}
 }
 
+// newScaler returns one that has seen what there is.
+func newScaler(t *testing.T, seed client.Client, shoot *fakeclient.Clientset, clock *clocktesting.FakeClock, flags ...string) *Scaler {
+	t.Helper()
+	factory := informers.NewSharedInformerFactory(shoot, 0)
+	o, err := Parse(flags, func(string) string { return "" }, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Values{
+		Options: o, Namespace: "shoot", Shoot: shoot, Factory: factory, Simulator: oneEach{}, ControlCache: seed, ControlAPI: seed,
+		Events: record.NewFakeRecorder(10), Clock: clock,
+	})
+	factory.Start(t.Context().Done())
+	factory.WaitForCacheSync(t.Context().Done())
+	return s
+}
+
 // The infrastructure has no machine of a kind: its group rests, what was requested is taken back, and another group grows.
 func TestResourceExhausted(t *testing.T) {
 	scheme := runtime.NewScheme()
@@ -76,17 +93,7 @@ func TestResourceExhausted(t *testing.T) {
 		}},
 	}
 	shoot := fakeclient.NewClientset(pod)
-	factory := informers.NewSharedInformerFactory(shoot, 0)
-	o, err := Parse([]string{"--nodes=0:3:shoot.a", "--nodes=0:3:shoot.b"}, func(string) string { return "" }, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := New(Values{
-		Options: o, Namespace: "shoot", Shoot: shoot, Factory: factory, Simulator: oneEach{}, ControlCache: seed, ControlAPI: seed,
-		Events: record.NewFakeRecorder(10), Clock: clock,
-	})
-	factory.Start(t.Context().Done())
-	factory.WaitForCacheSync(t.Context().Done())
+	s := newScaler(t, seed, shoot, clock, "--nodes=0:3:shoot.a", "--nodes=0:3:shoot.b")
 	for range 2 { // the first scan takes the machine back
 		if err := s.Scan(t.Context()); err != nil {
 			t.Fatal(err)
@@ -154,17 +161,7 @@ func TestMachineThatLosesItsNode(t *testing.T) {
 	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: machineControllerManager}, Status: appsv1.DeploymentStatus{AvailableReplicas: 1}}
 	seed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(d, machine, manager).Build()
 	shoot := fakeclient.NewClientset()
-	factory := informers.NewSharedInformerFactory(shoot, 0)
-	o, err := Parse([]string{"--nodes=0:3:shoot.a"}, func(string) string { return "" }, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := New(Values{
-		Options: o, Namespace: "shoot", Shoot: shoot, Factory: factory, Simulator: oneEach{}, ControlCache: seed, ControlAPI: seed,
-		Events: record.NewFakeRecorder(10), Clock: clock,
-	})
-	factory.Start(t.Context().Done())
-	factory.WaitForCacheSync(t.Context().Done())
+	s := newScaler(t, seed, shoot, clock, "--nodes=0:3:shoot.a")
 	for _, tc := range []struct {
 		later time.Duration
 		want  int32
@@ -179,5 +176,69 @@ func TestMachineThatLosesItsNode(t *testing.T) {
 		if d.Spec.Replicas != tc.want {
 			t.Errorf("at %s: %d replicas, want %d", clock.Now(), d.Spec.Replicas, tc.want)
 		}
+	}
+}
+
+// A failed machine that is kept for inspection is one of its group: pods that it cannot have need another machine, and without such pods, its group
+// stays as it is. One that is not kept is being replaced.
+func TestPreservedMachine(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		left        time.Duration
+		node, pod   bool
+		want, later int32
+	}{
+		"with a pod":                {left: 96 * time.Hour, node: true, pod: true, want: 2, later: 2},
+		"without a pod":             {left: 96 * time.Hour, node: true, want: 1, later: 1},
+		"it never joined":           {left: 96 * time.Hour, want: 1, later: 1},
+		"it never joined, with pod": {left: 96 * time.Hour, pod: true, want: 2, later: 2},
+		"it is not kept any more":   {left: -time.Hour, node: true, pod: true, want: 1, later: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+			d := &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "a"}}
+			d.Spec.Replicas, d.Spec.Selector = 1, &metav1.LabelSelector{MatchLabels: map[string]string{"name": "a"}}
+			d.Spec.Template.Spec.Class.Name = "a"
+			class := &machinev1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "a"}, NodeTemplate: &machinev1alpha1.NodeTemplate{
+				InstanceType: "a", Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")},
+			}}
+			machine := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shoot", Name: "a-1", UID: "a-1", Labels: map[string]string{"name": "a", "node": "n"}, CreationTimestamp: metav1.NewTime(clock.Now().Add(-time.Hour)),
+			}}
+			machine.Status.CurrentStatus = machinev1alpha1.CurrentStatus{Phase: machinev1alpha1.MachineFailed, PreserveExpiryTime: new(metav1.NewTime(clock.Now().Add(tc.left)))}
+			manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: machineControllerManager}, Status: appsv1.DeploymentStatus{AvailableReplicas: 1}}
+			seed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(d, class, machine, manager).Build()
+			var inShoot []runtime.Object
+			if tc.node { // healthy again, which the machine-controller-manager has not seen
+				inShoot = append(inShoot, &corev1.Node{
+					ObjectMeta: metav1.ObjectMeta{Name: "n", CreationTimestamp: machine.CreationTimestamp},
+					Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+				})
+			}
+			if tc.pod {
+				inShoot = append(inShoot, &corev1.Pod{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "p", CreationTimestamp: metav1.NewTime(clock.Now())},
+					Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
+						{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable},
+					}},
+				})
+			}
+			s := newScaler(t, seed, fakeclient.NewClientset(inShoot...), clock, "--nodes=0:3:shoot.a", "--max-total-unready-percentage=100")
+			for _, want := range []int32{tc.want, tc.later} {
+				if err := s.Scan(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if err := seed.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+					t.Fatal(err)
+				}
+				if d.Spec.Replicas != want {
+					t.Errorf("at %s: %d replicas, want %d", clock.Now(), d.Spec.Replicas, want)
+				}
+				clock.SetTime(clock.Now().Add(20 * time.Minute)) // longer than a machine may take to join
+			}
+		})
 	}
 }

@@ -172,7 +172,7 @@ func TestMachineControllerManager(t *testing.T) {
 	}
 	for name, test := range map[string]func(*testing.T, *scenario){
 		"life": testLife, "unhealthy": testUnhealthy, "lost": testLost, "rolling": testRolling, "priority": testPriority, "budget": testBudget,
-		"restart": testRestart, "apart": testApart, "failure": testFailure, "in-place": testInPlace, "manual": testManual, "orphans": testOrphans,
+		"restart": testRestart, "apart": testApart, "failure": testFailure, "preserve": testPreserve, "in-place": testInPlace, "manual": testManual, "orphans": testOrphans,
 		"local": testLocal, "local-elsewhere": testLocalElsewhere, "hosts": testHosts,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -391,10 +391,11 @@ func (s *scenario) ready(t *testing.T, name string, status corev1.ConditionStatu
 		return
 	}
 	before := node.DeepCopy()
-	node.Status.Conditions = []corev1.NodeCondition{{
+	node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
 		Type: corev1.NodeReady, Status: status, LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(), Reason: "Test",
-	}}
-	if err := s.Status().Patch(t.Context(), node, client.MergeFrom(before)); err != nil {
+	})
+	if err := s.Status().Patch(t.Context(), node, client.StrategicMergeFrom(before)); err != nil {
 		t.Errorf("patch Node: %v", err)
 	}
 }

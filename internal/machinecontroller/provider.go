@@ -122,6 +122,9 @@ func (v provider) component() process.Component[ProviderOptions] {
 // inPlaceUpdateTimeout is for machines whose pool sets none. The original has no flag for it either.
 const inPlaceUpdateTimeout = 20 * time.Minute
 
+// preserveTimeout is how long machines are kept for inspection whose pool sets nothing else.
+const preserveTimeout = 96 * time.Hour
+
 func (v provider) wire(ctx context.Context, p *process.Process, o *ProviderOptions) error {
 	target, config, err := o.addTarget(p)
 	if err != nil {
@@ -154,7 +157,7 @@ func (v provider) wire(ctx context.Context, p *process.Process, o *ProviderOptio
 			Target: target, Driver: d, PVDetachTimeout: o.PVDetachTimeout, MaxReplaced: o.MaxReplaced, TokenGroups: o.TokenGroups,
 			Limits: machine.Limits{
 				Creation: o.CreationTimeout, Health: o.HealthTimeout, Drain: o.DrainTimeout, InPlaceUpdate: inPlaceUpdateTimeout,
-				MaxEvictRetries: o.MaxEvictRetries, NodeConditions: o.NodeConditions,
+				Preserve: preserveTimeout, MaxEvictRetries: o.MaxEvictRetries, NodeConditions: o.NodeConditions,
 			},
 			Reachable: reachability.State, ConcurrentSyncs: o.ConcurrentSyncs, Clock: realClock,
 		}),

@@ -194,14 +194,15 @@ func inPlaceStatus(worker *extensionsv1alpha1.Worker, deployments []machinev1alp
 	return &extensionsv1alpha1.InPlaceUpdatesWorkerStatus{WorkerPoolToHashMap: hashes}
 }
 
-// updated reports whether all machines of a deployment have its template. Those that the user selects count before their nodes are available.
+// updated reports whether all machines of a deployment have its template. Those that the user selects count before their nodes are available, and failed
+// ones that are kept for inspection, too.
 func updated(d *machinev1alpha1.MachineDeployment) bool {
 	status := d.Status
 	if d.Spec.Replicas+status.Replicas == 0 {
 		return true
 	}
 	return d.DeletionTimestamp == nil && status.ObservedGeneration >= d.Generation && status.UpdatedReplicas >= d.Spec.Replicas &&
-		(WaitsForSelection(d) || status.Replicas == d.Spec.Replicas && status.AvailableReplicas >= d.Spec.Replicas)
+		(WaitsForSelection(d) || status.Replicas == d.Spec.Replicas && status.AvailableReplicas+status.PreservedFailedReplicas >= d.Spec.Replicas)
 }
 
 // AddInPlaceStatus adds a controller that writes status.inPlaceUpdates of Workers of some types, when all machines of a pool are updated. The user may

@@ -88,6 +88,8 @@ func TestInPlaceStatus(t *testing.T) {
 	const auto, manual = machinev1alpha1.OrchestrationTypeAuto, machinev1alpha1.OrchestrationTypeManual
 	unobserved := deployment("a", "new", 2, 2, auto)
 	unobserved.Status.ObservedGeneration = 1
+	kept := deployment("a", "new", 2, 1, auto)
+	kept.Status.PreservedFailedReplicas = 1
 	for name, tc := range map[string]struct {
 		deployments []machinev1alpha1.MachineDeployment
 		want        string
@@ -97,6 +99,7 @@ func TestInPlaceStatus(t *testing.T) {
 		"one zone is not":                    {deployments: []machinev1alpha1.MachineDeployment{deployment("a", "new", 2, 2, auto), deployment("a", "new", 1, 2, auto)}, want: "old"},
 		"one zone has another template":      {deployments: []machinev1alpha1.MachineDeployment{deployment("a", "new", 2, 2, auto), deployment("a", "other", 2, 2, auto)}, want: "old"},
 		"one machine is not available":       {deployments: []machinev1alpha1.MachineDeployment{deployment("a", "new", 2, 1, auto)}, want: "old"},
+		"except for those that are kept":     {deployments: []machinev1alpha1.MachineDeployment{kept}, want: "new"},
 		"except for those that users select": {deployments: []machinev1alpha1.MachineDeployment{deployment("a", "new", 2, 1, manual)}, want: "new"},
 		"the template was not observed yet":  {deployments: []machinev1alpha1.MachineDeployment{unobserved}, want: "old"},
 		"others do not matter":               {deployments: []machinev1alpha1.MachineDeployment{deployment("a", "new", 2, 2, auto), deployment("b", "x", 0, 0, auto)}, want: "new"},

@@ -26,8 +26,18 @@ const (
 	MarkedForDeletionTime = "machine.sapcloud.io/marked-for-deletion-time"
 	// LastDeploymentReplicaChangeByScalerTime on a MachineDeployment is when the cluster-autoscaler changed its replicas last.
 	LastDeploymentReplicaChangeByScalerTime = "machine.sapcloud.io/last-deployment-replica-change-by-scaler-time"
-	// PreserveMachine on a Machine or Node says whether the machine is kept for inspection: "now", "when-failed" or "false".
+	// PreserveMachine on a Machine or Node says whether the machine is kept for inspection: PreserveNow, PreserveWhenFailed, PreserveAuto or
+	// PreserveFalse. That of the Node counts if it has one, and that of the Machine is removed. Other values have no effect.
 	PreserveMachine = "node.machine.sapcloud.io/preserve"
+	// PreserveNow keeps a machine at once, whatever its phase.
+	PreserveNow = "now"
+	// PreserveWhenFailed keeps a machine when it fails, until it runs again.
+	PreserveWhenFailed = "when-failed"
+	// PreserveAuto is the value that the machine-controller-manager sets on failed machines, up to spec.autoPreserveFailedMachineMax of their
+	// deployment.
+	PreserveAuto = "auto-preserved"
+	// PreserveFalse stops keeping a machine, and excludes it from being kept automatically.
+	PreserveFalse = "false"
 	// LastAppliedNodePreserveValue on a Machine is the value of PreserveMachine that was taken over from the Node.
 	LastAppliedNodePreserveValue = "node.machine.sapcloud.io/last-applied-node-preserve-value"
 	// UnfreezeAnnotation on a MachineDeployment or MachineSet, with the value "True", lets it create machines again after it was
@@ -88,8 +98,23 @@ const (
 	UpdateFailed = "UpdateFailed"
 )
 
+// NodePreserved is the condition of a Node whose machine is kept for inspection, or was. Written by the machine-controller-manager.
+const NodePreserved corev1.NodeConditionType = "Preserved"
+
+// Reasons of the condition. They are sentences in the original, too.
+const (
+	// PreservedByMCM Nodes are those of failed machines that are kept automatically.
+	PreservedByMCM = "Preserved by MCM."
+	// PreservedByUser Nodes are kept because of the annotation PreserveMachine.
+	PreservedByUser = "Preserved by user."
+	// PreservationStopped Nodes are not kept any more.
+	PreservationStopped = "Preservation stopped."
+)
+
 // Taints of Nodes.
 const (
+	// NodePreservedKey is the taint of Nodes whose machines have failed and are kept for inspection.
+	NodePreservedKey = "node.machine.sapcloud.io/preserved"
 	// PreferNoScheduleKey is the taint of Nodes whose machines will be replaced soon.
 	PreferNoScheduleKey = "deployment.machine.sapcloud.io/prefer-no-schedule"
 )

@@ -89,12 +89,12 @@ func Add(mgr manager.Manager, v Values) error {
 	return b.Complete(r)
 }
 
-// changed selects updates of Machines that may change what is to be done, and those of the status, which only this controller writes: a phase that was
-// decided by an old cache is corrected. The last operation has errors of infrastructures, which must not be retried at once.
+// changed selects updates of Machines that may change what is to be done, and those of the status, which only this controller writes, but for the time until
+// which a machine is kept: a phase that was decided by an old cache is corrected. The last operation has errors of infrastructures, which must not be retried at once.
 func changed() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletionStarted(),
 		kube.StatusChanged(func(m *machinev1alpha1.Machine) any {
-			return []any{m.Status.CurrentStatus.Phase, m.Status.Conditions, m.Status.Addresses}
+			return []any{m.Status.CurrentStatus.Phase, m.Status.CurrentStatus.PreserveExpiryTime, m.Status.Conditions, m.Status.Addresses}
 		}))
 }
 

@@ -11,6 +11,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/machinecontroller/driver"
+	"gardener.cloud/gardener/internal/machinecontroller/preservation"
 )
 
 // Limits are the timeouts of machines, and the conditions of unhealthy Nodes. A Machine may have its own.
@@ -26,6 +27,8 @@ type Limits struct {
 	MaxEvictRetries int32
 	// InPlaceUpdate is how long the gardener-node-agent may take to update its machine in place.
 	InPlaceUpdate time.Duration
+	// Preserve is how long a machine is kept for inspection.
+	Preserve time.Duration
 	// NodeConditions are the types of conditions of the Node that make it unhealthy when they are True.
 	NodeConditions []string
 }
@@ -50,6 +53,9 @@ func limitsOf(machine *machinev1alpha1.Machine, general Limits) Limits {
 	}
 	if c.InPlaceUpdateTimeout != nil {
 		general.InPlaceUpdate = c.InPlaceUpdateTimeout.Duration
+	}
+	if c.MachinePreserveTimeout != nil {
+		general.Preserve = c.MachinePreserveTimeout.Duration
 	}
 	if c.MaxEvictRetries != nil {
 		general.MaxEvictRetries = *c.MaxEvictRetries
@@ -151,13 +157,15 @@ func decide(o observation) verdict {
 	current := o.machine.Status.CurrentStatus
 	problem := problems(o.nodeName, o.node, o.limits.NodeConditions)
 	switch current.Phase {
-	case machinev1alpha1.MachineFailed, machinev1alpha1.MachineTerminating:
+	case machinev1alpha1.MachineTerminating:
 		return verdict{phase: current.Phase}
+	case machinev1alpha1.MachineFailed:
+		return decideFailed(o, problem)
 	case machinev1alpha1.MachineInPlaceUpdating, machinev1alpha1.MachineInPlaceUpdateSuccessful, machinev1alpha1.MachineInPlaceUpdateFailed:
 		return decideUpdated(o, problem)
 	case machinev1alpha1.MachineRunning:
 		if o.lost != "" {
-			return failed(machinev1alpha1.MachineOperationHealthCheck, "The machine is lost: %s", o.lost)
+			return lost(machinev1alpha1.MachineOperationHealthCheck, "The machine is lost: %s", o.lost)
 		}
 		if problem == "" {
 			return verdict{phase: machinev1alpha1.MachineRunning}
@@ -181,10 +189,31 @@ func failed(typ machinev1alpha1.MachineOperationType, format string, args ...any
 	return verdict{phase: machinev1alpha1.MachineFailed, operation: operation(typ, machinev1alpha1.MachineStateFailed, format, args...)}
 }
 
+// lost is the verdict about a machine that does not exist any more, so that there is no reason to keep it.
+func lost(typ machinev1alpha1.MachineOperationType, format string, args ...any) verdict {
+	v := failed(typ, format, args...)
+	v.operation.ErrorCode = string(driver.NotFound)
+	return v
+}
+
+// decideFailed lets a machine run again that is kept and has recovered. Others stay as they are: their set deletes them.
+func decideFailed(o observation, problem string) verdict {
+	switch kept := preservation.Kept(o.machine, o.now); {
+	case kept && o.lost != "":
+		return lost(machinev1alpha1.MachineOperationHealthCheck, "The machine is lost: %s", o.lost)
+	case !kept || problem != "" || hasTaint(o.node, constants.TaintNodeCriticalComponentsNotReady):
+		return verdict{phase: machinev1alpha1.MachineFailed}
+	}
+	return verdict{
+		phase: machinev1alpha1.MachineRunning, joined: true, // it may have failed as it did not join in time
+		operation: operation(machinev1alpha1.MachineOperationHealthCheck, machinev1alpha1.MachineStateSuccessful, "Node %s is healthy again.", o.nodeName),
+	}
+}
+
 func decideUnknown(o observation, problem string) verdict {
 	check := machinev1alpha1.MachineOperationHealthCheck
 	if o.lost != "" {
-		return failed(check, "The machine is lost: %s", o.lost)
+		return lost(check, "The machine is lost: %s", o.lost)
 	}
 	if problem == "" {
 		return verdict{
@@ -217,7 +246,7 @@ func decideUnknown(o observation, problem string) verdict {
 func decideJoining(o observation, problem string) verdict {
 	create := machinev1alpha1.MachineOperationCreate
 	if o.lost != "" {
-		v := failed(create, "The machine was lost before it joined: %s", o.lost)
+		v := lost(create, "The machine was lost before it joined: %s", o.lost)
 		if left := o.machine.CreationTimestamp.Add(retryCreation).Sub(o.now); left > 0 {
 			// Its replacement may end the same way, so it has to wait.
 			v.phase, v.recheck = machinev1alpha1.MachineCrashLoopBackOff, left
@@ -252,7 +281,10 @@ func decideJoining(o observation, problem string) verdict {
 }
 
 // isBeingReplaced reports whether a machine counts as one that is being replaced, for the limit of others that may fail at the same time.
-func isBeingReplaced(machine *machinev1alpha1.Machine) bool {
+func isBeingReplaced(machine *machinev1alpha1.Machine, now time.Time) bool {
+	if preservation.Kept(machine, now) {
+		return false // for days, maybe
+	}
 	switch machine.Status.CurrentStatus.Phase {
 	case machinev1alpha1.MachineRunning, machinev1alpha1.MachineUnknown, machinev1alpha1.MachineInPlaceUpdating,
 		machinev1alpha1.MachineInPlaceUpdateSuccessful, machinev1alpha1.MachineInPlaceUpdateFailed:

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -20,7 +19,7 @@ import (
 // the loss of the machine does. Afterwards it runs again as soon as it is healthy.
 func decideUpdated(o observation, problem string) verdict {
 	if o.lost != "" {
-		return failed(machinev1alpha1.MachineOperationInPlaceUpdate, "The machine is lost: %s", o.lost)
+		return lost(machinev1alpha1.MachineOperationInPlaceUpdate, "The machine is lost: %s", o.lost)
 	}
 	phase := o.machine.Status.CurrentStatus.Phase
 	if o.node == nil || isCandidate(o.node) || problem != "" || hasTaint(o.node, constants.TaintNodeCriticalComponentsNotReady) {
@@ -121,17 +120,13 @@ func updatingStep(machine *machinev1alpha1.Machine, limits Limits, now time.Time
 }
 
 func updateCondition(node *corev1.Node) *corev1.NodeCondition {
-	at := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == machinev1alpha1.NodeInPlaceUpdate })
-	if at < 0 {
-		return nil
-	}
-	return &node.Status.Conditions[at]
+	return nodeCondition(node, machinev1alpha1.NodeInPlaceUpdate)
 }
 
 // updateInPlace does the next step of an update in place, if the Node of a machine is marked for one. It changes the Machine in memory too. It returns
 // the delay before the next check.
 func (r *reconciler) updateInPlace(ctx context.Context, o observation) (time.Duration, error) {
-	if o.node == nil || !isCandidate(o.node) && updateCondition(o.node) == nil {
+	if o.node == nil || !isCandidate(o.node) && updateCondition(o.node) == nil || o.machine.Status.CurrentStatus.Phase == machinev1alpha1.MachineFailed {
 		return 0, nil
 	}
 	if c := updateCondition(o.node); c != nil && again(o.machine.Status.CurrentStatus.Phase, c.Reason) {
@@ -212,29 +207,15 @@ func (r *reconciler) drainForUpdate(ctx context.Context, o observation) (bool, e
 	return false, r.report(ctx, o.machine, verdict{phase: o.machine.Status.CurrentStatus.Phase, operation: op}, o.node)
 }
 
-// setUpdateCondition writes the condition of a Node, if it differs. Other conditions are merged by the API server.
-func (r *reconciler) setUpdateCondition(ctx context.Context, before *corev1.Node, s step) error {
-	node := before.DeepCopy()
-	current := updateCondition(node)
-	switch {
-	case s.reason == "":
-		node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == machinev1alpha1.NodeInPlaceUpdate })
-	case current != nil && current.Reason == s.reason:
+// setUpdateCondition writes the condition of a Node, if it differs.
+func (r *reconciler) setUpdateCondition(ctx context.Context, node *corev1.Node, s step) error {
+	desired := corev1.NodeCondition{Type: machinev1alpha1.NodeInPlaceUpdate, Reason: s.reason, Message: s.message}
+	if s.reason != "" {
+		desired.Status = corev1.ConditionTrue
+	}
+	if current := updateCondition(node); current != nil && current.Reason == s.reason {
 		return nil
-	default:
-		now := metav1.NewTime(r.clock.Now())
-		desired := corev1.NodeCondition{
-			Type: machinev1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue, Reason: s.reason, Message: s.message, LastHeartbeatTime: now, LastTransitionTime: now,
-		}
-		if current != nil {
-			*current = desired
-		} else {
-			node.Status.Conditions = append(node.Status.Conditions, desired)
-		}
 	}
-	logf.FromContext(ctx).Info("Changing condition", "node", node.Name, "type", machinev1alpha1.NodeInPlaceUpdate, "reason", s.reason)
-	if err := r.targetCache.Status().Patch(ctx, node, client.StrategicMergeFrom(before)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write condition %s of Node %s: %w", machinev1alpha1.NodeInPlaceUpdate, node.Name, err)
-	}
-	return nil
+	logf.FromContext(ctx).Info("Changing condition", "node", node.Name, "type", desired.Type, "reason", s.reason)
+	return r.setNodeCondition(ctx, node, desired)
 }

@@ -1,12 +1,16 @@
 package machine
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
@@ -74,4 +78,32 @@ func mergeTaints(current, last, desired []corev1.Taint) []corev1.Taint {
 		}
 	}
 	return out
+}
+
+// nodeCondition returns the condition of a type, nil if there is none.
+func nodeCondition(node *corev1.Node, typ corev1.NodeConditionType) *corev1.NodeCondition {
+	at := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == typ })
+	if at < 0 {
+		return nil
+	}
+	return &node.Status.Conditions[at]
+}
+
+// setNodeCondition writes a condition of a Node with the current time, or removes it if it has no status. Other conditions are merged by the API server.
+func (r *reconciler) setNodeCondition(ctx context.Context, before *corev1.Node, desired corev1.NodeCondition) error {
+	node := before.DeepCopy()
+	now := metav1.NewTime(r.clock.Now())
+	desired.LastHeartbeatTime, desired.LastTransitionTime = now, now
+	switch current := nodeCondition(node, desired.Type); {
+	case desired.Status == "":
+		node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == desired.Type })
+	case current != nil:
+		*current = desired
+	default:
+		node.Status.Conditions = append(node.Status.Conditions, desired)
+	}
+	if err := r.targetCache.Status().Patch(ctx, node, client.StrategicMergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write condition %s of Node %s: %w", desired.Type, node.Name, err)
+	}
+	return nil
 }

@@ -22,6 +22,7 @@ import (
 	"gardener.cloud/gardener/internal/machinecontroller/bootstraptoken"
 	"gardener.cloud/gardener/internal/machinecontroller/drain"
 	"gardener.cloud/gardener/internal/machinecontroller/driver"
+	"gardener.cloud/gardener/internal/machinecontroller/preservation"
 )
 
 const (
@@ -129,7 +130,7 @@ func (r *reconciler) ensure(ctx context.Context, machine *machinev1alpha1.Machin
 	if err := r.ensureFinalizer(ctx, machine); err != nil {
 		return reconcile.Result{}, err
 	}
-	if machine.Status.CurrentStatus.Phase == machinev1alpha1.MachineFailed {
+	if machine.Status.CurrentStatus.Phase == machinev1alpha1.MachineFailed && !preservation.Kept(machine, r.clock.Now()) {
 		return reconcile.Result{}, nil // its set deletes it
 	}
 	if machine.Spec.ProviderID == "" {
@@ -161,6 +162,9 @@ func (r *reconciler) ensure(ctx context.Context, machine *machinev1alpha1.Machin
 			return reconcile.Result{}, err
 		}
 		failure = r.syncNode(ctx, machine, o.node)
+		if over, err := r.takeOver(ctx, machine, o.node); over || err != nil {
+			return reconcile.Result{}, errors.Join(failure, err)
+		}
 	}
 	// A Machine does not become Running before the node template is applied. The health of one that was Running is checked anyway.
 	if phase := machine.Status.CurrentStatus.Phase; failure != nil && phase != machinev1alpha1.MachineRunning && phase != machinev1alpha1.MachineUnknown {
@@ -171,8 +175,14 @@ func (r *reconciler) ensure(ctx context.Context, machine *machinev1alpha1.Machin
 		return reconcile.Result{}, errors.Join(failure, err)
 	}
 	result, err := r.check(ctx, o, joining)
-	if wait > 0 && (result.RequeueAfter == 0 || wait < result.RequeueAfter) {
-		result.RequeueAfter = wait
+	if err != nil {
+		return result, errors.Join(failure, err)
+	}
+	keep, err := r.keep(ctx, o)
+	for _, wait := range []time.Duration{wait, keep} {
+		if wait > 0 && (result.RequeueAfter == 0 || wait < result.RequeueAfter) {
+			result.RequeueAfter = wait
+		}
 	}
 	return result, errors.Join(failure, err)
 }
@@ -222,7 +232,7 @@ func (r *reconciler) fail(ctx context.Context, o observation) (reconcile.Result,
 	replaced := 0
 	for i := range others.Items {
 		other := &others.Items[i]
-		if other.Name != o.machine.Name && poolOf(other) == poolOf(o.machine) && isBeingReplaced(other) {
+		if other.Name != o.machine.Name && poolOf(other) == poolOf(o.machine) && isBeingReplaced(other, r.clock.Now()) {
 			replaced++
 		}
 	}
@@ -230,6 +240,12 @@ func (r *reconciler) fail(ctx context.Context, o observation) (reconcile.Result,
 	if o.nodeName != "" {
 		var err error
 		if o.node, err = nodeOf(ctx, r.targetAPI, o.nodeName); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if o.node != nil {
+		// Whether it is kept is decided together with its phase.
+		if over, err := r.takeOver(ctx, o.machine, o.node); over || err != nil {
 			return reconcile.Result{}, err
 		}
 	}

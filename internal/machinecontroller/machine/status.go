@@ -13,6 +13,7 @@ import (
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/machinecontroller/preservation"
 )
 
 const (
@@ -47,9 +48,11 @@ func addressesOf(node *corev1.Node) []corev1.NodeAddress {
 	return addresses
 }
 
-// statusBy returns the status of a Machine by a verdict. Times only change with what they are about.
-func statusBy(machine *machinev1alpha1.Machine, v verdict, node *corev1.Node, now metav1.Time) machinev1alpha1.MachineStatus {
-	status := *machine.Status.DeepCopy()
+// statusBy returns the status of a Machine by a verdict. Times only change with what they are about. That a machine is kept for inspection is in it
+// together with the phase, so that its set never sees one without the other.
+func statusBy(machine *machinev1alpha1.Machine, v verdict, node *corev1.Node, now metav1.Time, preserve time.Duration) machinev1alpha1.MachineStatus {
+	machine = machine.DeepCopy()
+	status := &machine.Status
 	if v.phase != status.CurrentStatus.Phase {
 		status.CurrentStatus.Phase, status.CurrentStatus.LastUpdateTime = v.phase, now
 		switch v.phase {
@@ -79,7 +82,8 @@ func statusBy(machine *machinev1alpha1.Machine, v verdict, node *corev1.Node, no
 			status.Addresses = addresses
 		}
 	}
-	return status
+	status.CurrentStatus.PreserveExpiryTime = preservation.Expiry(machine, now.Time, preserve)
+	return *status
 }
 
 // reportHealth does what report does, for a status that users of the shoot can change through the Node as often as they like. A Machine that
@@ -87,7 +91,7 @@ func statusBy(machine *machinev1alpha1.Machine, v verdict, node *corev1.Node, no
 // is current then.
 func (r *reconciler) reportHealth(ctx context.Context, machine *machinev1alpha1.Machine, v verdict, node *corev1.Node) (wait time.Duration, err error) {
 	now := r.clock.Now()
-	if apiequality.Semantic.DeepEqual(machine.Status, statusBy(machine, v, node, metav1.NewTime(now))) {
+	if apiequality.Semantic.DeepEqual(machine.Status, statusBy(machine, v, node, metav1.NewTime(now), limitsOf(machine, r.limits).Preserve)) {
 		return 0, nil
 	}
 	if wait := r.writes.wait(client.ObjectKeyFromObject(machine), now); wait > 0 {
@@ -100,7 +104,7 @@ func (r *reconciler) reportHealth(ctx context.Context, machine *machinev1alpha1.
 func (r *reconciler) report(ctx context.Context, machine *machinev1alpha1.Machine, v verdict, node *corev1.Node) error {
 	before := machine.DeepCopy()
 	status := &machine.Status
-	*status = statusBy(machine, v, node, metav1.NewTime(r.clock.Now()))
+	*status = statusBy(machine, v, node, metav1.NewTime(r.clock.Now()), limitsOf(machine, r.limits).Preserve)
 	if apiequality.Semantic.DeepEqual(before.Status, *status) {
 		return nil
 	}

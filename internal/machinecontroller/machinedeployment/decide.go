@@ -26,8 +26,6 @@ import (
 const (
 	// hashLabel distinguishes the machines of a deployment's sets.
 	hashLabel = "machine-template-hash"
-	// revisionAnnotation numbers the sets of a deployment, the highest one being the current.
-	revisionAnnotation = "deployment.kubernetes.io/revision"
 	// defaultHistory is how many old sets are kept by default.
 	defaultHistory = 10
 )
@@ -44,7 +42,7 @@ func replacing(template *machinev1alpha1.MachineTemplateSpec) *machinev1alpha1.M
 func currentAndOld(d *machinev1alpha1.MachineDeployment, sets []*machinev1alpha1.MachineSet) (*machinev1alpha1.MachineSet, []*machinev1alpha1.MachineSet) {
 	sets = slices.Clone(sets)
 	slices.SortFunc(sets, func(a, b *machinev1alpha1.MachineSet) int {
-		return cmp.Or(cmp.Compare(revision(a), revision(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(machineset.Revision(a), machineset.Revision(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	desired := replacing(&d.Spec.Template)
 	at := slices.IndexFunc(sets, func(s *machinev1alpha1.MachineSet) bool {
@@ -57,22 +55,14 @@ func currentAndOld(d *machinev1alpha1.MachineDeployment, sets []*machinev1alpha1
 	return current, slices.Delete(sets, at, at+1)
 }
 
-func revision(set *machinev1alpha1.MachineSet) int64 {
-	number, err := strconv.ParseInt(set.Annotations[revisionAnnotation], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return number
-}
-
 // nextRevision is that of the current set, which is above those of all old ones.
 func nextRevision(current *machinev1alpha1.MachineSet, old []*machinev1alpha1.MachineSet) int64 {
 	highest := int64(0)
 	for _, set := range old {
-		highest = max(highest, revision(set))
+		highest = max(highest, machineset.Revision(set))
 	}
-	if current != nil && revision(current) > highest {
-		return revision(current)
+	if current != nil && machineset.Revision(current) > highest {
+		return machineset.Revision(current)
 	}
 	return highest + 1
 }
@@ -96,7 +86,7 @@ func newSet(d *machinev1alpha1.MachineDeployment, revision int64) (*machinev1alp
 	set := &machinev1alpha1.MachineSet{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: d.Namespace, Name: d.Name + "-" + h,
-			Annotations:     map[string]string{revisionAnnotation: strconv.FormatInt(revision, 10)},
+			Annotations:     map[string]string{machineset.RevisionAnnotation: strconv.FormatInt(revision, 10)},
 			Finalizers:      []string{machinev1alpha1.MCMFinalizerName},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, machinev1alpha1.SchemeGroupVersion.WithKind("MachineDeployment"))},
 		},
@@ -300,11 +290,11 @@ func expired(d *machinev1alpha1.MachineDeployment, old []*machinev1alpha1.Machin
 func rollbackTemplate(d *machinev1alpha1.MachineDeployment, current *machinev1alpha1.MachineSet, old []*machinev1alpha1.MachineSet) *machinev1alpha1.MachineTemplateSpec {
 	var found *machinev1alpha1.MachineSet
 	for _, set := range old {
-		if to := d.Spec.RollbackTo.Revision; to == 0 || revision(set) == to {
+		if to := d.Spec.RollbackTo.Revision; to == 0 || machineset.Revision(set) == to {
 			found = set // the newest one wins
 		}
 	}
-	if found == nil && current != nil && revision(current) == d.Spec.RollbackTo.Revision {
+	if found == nil && current != nil && machineset.Revision(current) == d.Spec.RollbackTo.Revision {
 		found = current
 	}
 	if found == nil {
@@ -321,7 +311,7 @@ func status(in input, failure error, now time.Time) (machinev1alpha1.MachineDepl
 	before := d.Status
 	out := *before.DeepCopy()
 	out.ObservedGeneration = d.Generation
-	out.Replicas, out.UpdatedReplicas, out.ReadyReplicas, out.AvailableReplicas, out.FailedMachines = 0, 0, 0, 0, nil
+	out.Replicas, out.UpdatedReplicas, out.ReadyReplicas, out.AvailableReplicas, out.FailedMachines, out.PreservedFailedReplicas = 0, 0, 0, 0, nil, 0
 	frozen, frozenReason := "", ""
 	all := in.old
 	if in.current != nil {
@@ -332,6 +322,7 @@ func status(in input, failure error, now time.Time) (machinev1alpha1.MachineDepl
 		out.Replicas += set.Status.Replicas
 		out.ReadyReplicas += set.Status.ReadyReplicas
 		out.AvailableReplicas += set.Status.AvailableReplicas
+		out.PreservedFailedReplicas += set.Status.PreservedFailedReplicas
 		out.FailedMachines = append(out.FailedMachines, set.Status.FailedMachines...)
 		for _, condition := range set.Status.Conditions {
 			if condition.Type == machinev1alpha1.MachineSetFrozen {
@@ -392,7 +383,8 @@ func progress(in input, after *machinev1alpha1.MachineDeploymentStatus, moved bo
 		return machinev1alpha1.ConditionUnknown, "DeploymentPaused", "The deployment is paused.", 0
 	case in.current == nil:
 		return machinev1alpha1.ConditionFalse, "MachineSetCreateError", "There is no machine set for the current template.", 0
-	case after.UpdatedReplicas == d.Spec.Replicas && after.Replicas == d.Spec.Replicas && after.AvailableReplicas == d.Spec.Replicas && in.oldMachines == 0:
+	case after.UpdatedReplicas == d.Spec.Replicas && after.Replicas == d.Spec.Replicas && in.oldMachines == 0 &&
+		after.AvailableReplicas+after.PreservedFailedReplicas == d.Spec.Replicas: // otherwise the cluster-autoscaler would wait until none is kept
 		return machinev1alpha1.ConditionTrue, "NewMachineSetAvailable", fmt.Sprintf("All machines are those of MachineSet %s.", in.current.Name), 0
 	}
 	if failed := failedUpdates(after.FailedMachines); failed != "" {

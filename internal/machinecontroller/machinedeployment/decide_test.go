@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/machinecontroller/machineset"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -196,9 +197,9 @@ func TestNodesOfOldMachinesKeepTheirLabels(t *testing.T) {
 func TestCurrentAndOld(t *testing.T) {
 	d := deploymentOfSize(1)
 	a, b, c := set("a", 1, 1), set("current", 1, 1), set("c", 1, 1)
-	a.Annotations = map[string]string{revisionAnnotation: "7"}
-	b.Annotations = map[string]string{revisionAnnotation: "2"}
-	c.Annotations = map[string]string{revisionAnnotation: "1"}
+	a.Annotations = map[string]string{machineset.RevisionAnnotation: "7"}
+	b.Annotations = map[string]string{machineset.RevisionAnnotation: "2"}
+	c.Annotations = map[string]string{machineset.RevisionAnnotation: "1"}
 	// Changes that do not need new machines do not count.
 	d.Spec.Template.Spec.NodeTemplate.ObjectMeta.Labels = map[string]string{"new": "1"}
 	d.Spec.Template.Spec.MachineConfiguration.DrainTimeout = &metav1.Duration{Duration: time.Minute}
@@ -209,7 +210,7 @@ func TestCurrentAndOld(t *testing.T) {
 	if got := nextRevision(current, old); got != 8 {
 		t.Errorf("next revision is %d", got)
 	}
-	b.Annotations[revisionAnnotation] = "8"
+	b.Annotations[machineset.RevisionAnnotation] = "8"
 	if got := nextRevision(current, old); got != 8 {
 		t.Errorf("the revision of a current set changes to %d", got)
 	}
@@ -310,6 +311,13 @@ func TestStatus(t *testing.T) {
 	done, _ := status(input{deployment: d, current: set("c", 3, 3), surge: 1}, nil, now)
 	if got := reasonOf(done, machinev1alpha1.MachineDeploymentProgressing); got != "True NewMachineSetAvailable" {
 		t.Errorf("Progressing is %q", got)
+	}
+	// Nothing has to be done about failed machines that are kept, and the cluster-autoscaler does not wait for them.
+	keeps := set("c", 3, 2)
+	keeps.Status.PreservedFailedReplicas = 1
+	kept, _ := status(input{deployment: d, current: keeps, surge: 1}, nil, now)
+	if got := reasonOf(kept, machinev1alpha1.MachineDeploymentProgressing); got != "True NewMachineSetAvailable" || kept.PreservedFailedReplicas != 1 {
+		t.Errorf("Progressing is %q with %d kept machines", got, kept.PreservedFailedReplicas)
 	}
 	// A frozen one has the reason in its condition.
 	overshoots := set("c", 3, 3)

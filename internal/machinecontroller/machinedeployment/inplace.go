@@ -155,7 +155,11 @@ func unmark(before *corev1.Node) *corev1.Node {
 		delete(node.Labels, label)
 	}
 	delete(node.Annotations, machinev1alpha1.MachineUpdateFailedReason)
-	if _, own := node.Annotations[machinev1alpha1.ScaleDownDisabledByMCM]; own {
+	// A Node whose machine is kept for inspection has them, too.
+	kept := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == machinev1alpha1.NodePreserved && c.Status == corev1.ConditionTrue
+	})
+	if _, own := node.Annotations[machinev1alpha1.ScaleDownDisabledByMCM]; own && !kept {
 		delete(node.Annotations, machinev1alpha1.ScaleDownDisabledByMCM)
 		delete(node.Annotations, machinev1alpha1.ScaleDownDisabled)
 	}

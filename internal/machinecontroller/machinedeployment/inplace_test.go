@@ -123,4 +123,11 @@ func TestCandidate(t *testing.T) {
 	if diff := cmp.Diff(cordoned, unmark(candidate(cordoned, false))); diff != "" {
 		t.Errorf("a Node that the user has cordoned (-want +got):\n%s", diff)
 	}
+	// The cluster-autoscaler must not remove one whose machine is kept for inspection.
+	kept := plain()
+	kept.Status.Conditions = []corev1.NodeCondition{{Type: machinev1alpha1.NodePreserved, Status: corev1.ConditionTrue}}
+	kept.Annotations[machinev1alpha1.ScaleDownDisabled], kept.Annotations[machinev1alpha1.ScaleDownDisabledByMCM] = "true", "true"
+	if diff := cmp.Diff(kept, unmark(kept)); diff != "" {
+		t.Errorf("a Node that is kept (-want +got):\n%s", diff)
+	}
 }

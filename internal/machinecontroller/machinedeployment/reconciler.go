@@ -247,7 +247,7 @@ func (r *reconciler) act(ctx context.Context, in *input, machines []machinev1alp
 		desired := withTemplate(d, set, i == 0)
 		desired.Spec.Replicas = replicas[set.Name]
 		if i == 0 {
-			metav1.SetMetaDataAnnotation(&desired.ObjectMeta, revisionAnnotation, number)
+			metav1.SetMetaDataAnnotation(&desired.ObjectMeta, machineset.RevisionAnnotation, number)
 		}
 		// Machines that an old set loses are replaced by ones of the current set.
 		if i > 0 && updates {

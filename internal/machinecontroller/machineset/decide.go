@@ -9,12 +9,17 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/machinecontroller/preservation"
 )
 
 // defaultPriority is the priority of machines without the annotation.
 const defaultPriority = 3
+
+// markedPriority is that of machines that the cluster-autoscaler has chosen.
+const markedPriority = 1
 
 // claims are the machines that a set adopts, releases and owns.
 type claims struct {
@@ -40,19 +45,23 @@ func claim(set *machinev1alpha1.MachineSet, selector labels.Selector, machines [
 	return c
 }
 
-// plan is which machines a set creates and deletes.
+// plan is which machines a set creates, deletes and keeps.
 type plan struct {
 	// create is how many machines are created now.
 	create int
 	// delete are the machines that are deleted now.
 	delete []*machinev1alpha1.Machine
+	// preserve are the failed machines that are kept from now on, instead of being deleted.
+	preserve []*machinev1alpha1.Machine
+	// recheck is the delay until the first failed machine is not kept any more; 0 if none is.
+	recheck time.Duration
 }
 
-// decide compares the machines of a set with its replicas. Failed ones are deleted, and do not count. No more than burst machines are created
-// or deleted at a time.
-func decide(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine, burst int) plan {
+// decide compares the machines of a set with its replicas. Failed ones are deleted, and do not count, unless they are kept. No more than burst machines
+// are created or deleted at a time. While the machines of its deployment are replaced, none is kept.
+func decide(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine, burst int, rolls bool, now time.Time) plan {
 	var p plan
-	var active []*machinev1alpha1.Machine
+	var active, failed []*machinev1alpha1.Machine
 	moving := 0
 	for _, machine := range machines {
 		switch {
@@ -60,7 +69,7 @@ func decide(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine
 		case IsMoving(machine):
 			moving++
 		case machine.Status.CurrentStatus.Phase == machinev1alpha1.MachineFailed:
-			p.delete = append(p.delete, machine)
+			failed = append(failed, machine)
 		default:
 			active = append(active, machine)
 		}
@@ -68,17 +77,105 @@ func decide(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine
 	if set.DeletionTimestamp != nil {
 		return plan{}
 	}
+	var kept []*machinev1alpha1.Machine
+	if !rolls {
+		kept, p.preserve = keep(set, failed, now)
+	}
+	for _, machine := range failed {
+		if !slices.Contains(kept, machine) {
+			p.delete = append(p.delete, machine)
+		}
+	}
+	active = append(active, kept...)
 	// Replicas may count machines that are moving, or may not yet.
 	switch missing := int(set.Spec.Replicas) - len(active); {
 	case missing > moving && set.Labels[machinev1alpha1.MachineSetScaleUpDisabled] != "true":
 		p.create = missing - moving
 	case missing < 0:
-		slices.SortFunc(active, goesFirst)
+		slices.SortFunc(active, func(a, b *machinev1alpha1.Machine) int { return goesFirst(a, b, rolls, now) })
 		p.delete = append(p.delete, active[:-missing]...)
 	}
 	p.create = min(p.create, burst)
 	p.delete = p.delete[:min(len(p.delete), burst)]
+	p.preserve = slices.DeleteFunc(p.preserve, func(m *machinev1alpha1.Machine) bool { return slices.Contains(p.delete, m) })
+	for _, machine := range kept {
+		if left := leftOf(machine, now); left > 0 && (p.recheck == 0 || left < p.recheck) {
+			p.recheck = left
+		}
+	}
 	return p
+}
+
+// keep selects the failed machines that are kept: those for which the user wants that, and automatically the newest ones, up to the maximum of the set. The
+// ones that are kept automatically from now on are returned for themselves, too. If the maximum has become smaller, those go whose time is over first.
+func keep(set *machinev1alpha1.MachineSet, failed []*machinev1alpha1.Machine, now time.Time) (kept, preserve []*machinev1alpha1.Machine) {
+	var automatic, candidates []*machinev1alpha1.Machine
+	for _, machine := range failed {
+		switch {
+		case preservation.Kept(machine, now) && isAutomatic(machine):
+			automatic = append(automatic, machine)
+		case preservation.Kept(machine, now):
+			kept = append(kept, machine)
+		case preservation.Candidate(machine):
+			candidates = append(candidates, machine)
+		}
+	}
+	most := int(ptr.Deref(set.Spec.AutoPreserveFailedMachineMax, 0))
+	slices.SortFunc(automatic, func(a, b *machinev1alpha1.Machine) int { return compareExpiry(b, a) })
+	automatic = automatic[:min(most, len(automatic))]
+	slices.SortFunc(candidates, func(a, b *machinev1alpha1.Machine) int {
+		return cmp.Or(b.Status.CurrentStatus.LastUpdateTime.Compare(a.Status.CurrentStatus.LastUpdateTime.Time), cmp.Compare(a.Name, b.Name))
+	})
+	preserve = candidates[:min(most-len(automatic), len(candidates))]
+	return slices.Concat(kept, automatic, preserve), preserve
+}
+
+func isAutomatic(machine *machinev1alpha1.Machine) bool {
+	return preservation.Value(machine) == machinev1alpha1.PreserveAuto
+}
+
+// leftOf is how long a machine is still kept; 0 if it is not, or not known yet.
+func leftOf(machine *machinev1alpha1.Machine, now time.Time) time.Duration {
+	if !preservation.Active(machine, now) {
+		return 0
+	}
+	return machine.Status.CurrentStatus.PreserveExpiryTime.Sub(now)
+}
+
+// compareExpiry compares machines by the end of the time for which they are kept. It has not begun yet for those without it.
+func compareExpiry(a, b *machinev1alpha1.Machine) int {
+	x, y := a.Status.CurrentStatus.PreserveExpiryTime, b.Status.CurrentStatus.PreserveExpiryTime
+	switch {
+	case x != nil && y != nil:
+		return cmp.Or(x.Compare(y.Time), cmp.Compare(a.Name, b.Name))
+	case x != nil:
+		return -1
+	case y != nil:
+		return 1
+	}
+	return cmp.Compare(a.Name, b.Name)
+}
+
+// rolls reports whether the machines of a deployment are being replaced: it has a newer set than this one, or there are machines in others.
+func rolls(set *machinev1alpha1.MachineSet, sets []machinev1alpha1.MachineSet) bool {
+	owner := metav1.GetControllerOf(set)
+	return owner != nil && slices.ContainsFunc(sets, func(other machinev1alpha1.MachineSet) bool {
+		of := metav1.GetControllerOf(&other)
+		return of != nil && of.UID == owner.UID && other.UID != set.UID &&
+			(Revision(&other) > Revision(set) || other.Spec.Replicas > 0 || other.Status.Replicas > 0)
+	})
+}
+
+// RevisionAnnotation numbers the sets of a deployment, the highest one being the current.
+const RevisionAnnotation = "deployment.kubernetes.io/revision"
+
+// Revision is the number of a set in its deployment; 0 if it has none.
+func Revision(set *machinev1alpha1.MachineSet) int64 {
+	number, err := strconv.ParseInt(set.Annotations[RevisionAnnotation], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return number
 }
 
 // IsMoving reports whether a machine was updated in place and has just moved to its set, whose replicas may not count it yet.
@@ -86,14 +183,38 @@ func IsMoving(machine *machinev1alpha1.Machine) bool {
 	return machine.Labels[machinev1alpha1.NodeUpdateResult] == machinev1alpha1.NodeUpdateSuccessful
 }
 
-// goesFirst compares machines by the order of their deletion: first by priority, then by usefulness, then the newest.
-func goesFirst(a, b *machinev1alpha1.Machine) int {
+// goesFirst compares machines by the order of their deletion: first those that are marked for it; those that are kept for inspection last; then by
+// priority, by usefulness, and the newest.
+func goesFirst(a, b *machinev1alpha1.Machine, rolls bool, now time.Time) int {
+	kept := 0
+	if !rolls {
+		kept = compareKept(a, b, now)
+	}
 	return cmp.Or(
+		cmp.Compare(min(priority(a), markedPriority+1), min(priority(b), markedPriority+1)),
+		kept,
 		cmp.Compare(priority(a), priority(b)),
 		cmp.Compare(usefulness(a), usefulness(b)),
 		b.CreationTimestamp.Compare(a.CreationTimestamp.Time),
 		cmp.Compare(a.Name, b.Name),
 	)
+}
+
+// compareKept compares machines that are kept for inspection, by their users after those that are automatically, by the end of their time, and others.
+func compareKept(a, b *machinev1alpha1.Machine, now time.Time) int {
+	rank := func(m *machinev1alpha1.Machine) int {
+		switch {
+		case !preservation.Active(m, now) && !preservation.Kept(m, now):
+			return 0
+		case isAutomatic(m):
+			return 1
+		}
+		return 2
+	}
+	if order := cmp.Compare(rank(a), rank(b)); order != 0 || rank(a) == 0 {
+		return order
+	}
+	return compareExpiry(a, b)
 }
 
 func priority(machine *machinev1alpha1.Machine) int {
@@ -189,11 +310,16 @@ func remaining(set *machinev1alpha1.MachineSet, selector labels.Selector, machin
 
 // status counts machines. A machine is available as soon as its Node is healthy: extensions set minReadySeconds to minutes, and expect that
 // it has no effect.
-func status(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine, frozen freezing, failure error, now time.Time) machinev1alpha1.MachineSetStatus {
+//
+// A failed machine that is kept counts as a replica, so that it is not replaced, while the machines of the deployment are not.
+func status(
+	set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine, frozen freezing, failure error, rolls bool, now time.Time,
+) machinev1alpha1.MachineSetStatus {
 	out := *set.Status.DeepCopy()
 	out.ObservedGeneration = set.Generation
 	out.Replicas, out.FullyLabeledReplicas, out.ReadyReplicas, out.AvailableReplicas = 0, 0, 0, 0
-	out.FailedMachines = nil
+	out.FailedMachines, out.PreservedFailedReplicas, out.AutoPreserveFailedMachineCount = nil, 0, nil
+	automatic := int32(0)
 	templateLabels := labels.SelectorFromSet(set.Spec.Template.ObjectMeta.Labels)
 	for _, machine := range machines {
 		current := machine.Status.CurrentStatus
@@ -202,8 +328,15 @@ func status(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine
 				Name: machine.Name, ProviderID: machine.Spec.ProviderID, OwnerRef: set.Name, LastOperation: operation,
 			})
 		}
-		if machine.DeletionTimestamp != nil || current.Phase == machinev1alpha1.MachineFailed {
+		kept := !rolls && preservation.Kept(machine, now)
+		if machine.DeletionTimestamp != nil || current.Phase == machinev1alpha1.MachineFailed && !kept {
 			continue
+		}
+		if kept {
+			out.PreservedFailedReplicas++
+			if isAutomatic(machine) {
+				automatic++
+			}
 		}
 		out.Replicas++
 		if templateLabels.Matches(labels.Set(machine.Labels)) {
@@ -213,6 +346,9 @@ func status(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine
 			out.ReadyReplicas++
 			out.AvailableReplicas++
 		}
+	}
+	if automatic > 0 || set.Spec.AutoPreserveFailedMachineMax != nil {
+		out.AutoPreserveFailedMachineCount = &automatic
 	}
 	slices.SortFunc(out.FailedMachines, func(a, b machinev1alpha1.MachineSummary) int { return cmp.Compare(a.Name, b.Name) })
 	message := ""

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -37,52 +39,75 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.controlAPI.Get(ctx, request.NamespacedName, set); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	return kube.Result(r.reconcile(ctx, set))
+	recheck, err := r.reconcile(ctx, set)
+	if err != nil {
+		return kube.Result(err)
+	}
+	return reconcile.Result{RequeueAfter: recheck}, nil
 }
 
-func (r *reconciler) reconcile(ctx context.Context, set *machinev1alpha1.MachineSet) error {
+// reconcile returns the delay until the first machine is not kept any more; 0 if none is.
+func (r *reconciler) reconcile(ctx context.Context, set *machinev1alpha1.MachineSet) (time.Duration, error) {
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil {
-		return reconcile.TerminalError(fmt.Errorf("spec.selector of MachineSet %s: %w", set.Name, err))
+		return 0, reconcile.TerminalError(fmt.Errorf("spec.selector of MachineSet %s: %w", set.Name, err))
 	}
 	if selector.Empty() || !selector.Matches(labels.Set(set.Spec.Template.ObjectMeta.Labels)) {
-		return reconcile.TerminalError(fmt.Errorf("MachineSet %s: spec.selector does not match the labels of spec.template", set.Name))
+		return 0, reconcile.TerminalError(fmt.Errorf("MachineSet %s: spec.selector does not match the labels of spec.template", set.Name))
 	}
 	machines := &machinev1alpha1.MachineList{}
 	if err := r.controlAPI.List(ctx, machines, client.InNamespace(set.Namespace)); err != nil {
-		return fmt.Errorf("list Machines: %w", err)
+		return 0, fmt.Errorf("list Machines: %w", err)
 	}
 	claimed := claim(set, selector, machines.Items)
 	if set.DeletionTimestamp != nil {
-		return r.delete(ctx, set, claimed.owned)
+		return 0, r.delete(ctx, set, claimed.owned)
 	}
 	if err := r.own(ctx, set, &claimed); err != nil {
-		return err
+		return 0, err
 	}
-	todo := decide(set, claimed.owned, r.burst)
+	rolling, err := r.rolls(ctx, set, claimed.owned)
+	if err != nil {
+		return 0, err
+	}
+	todo := decide(set, claimed.owned, r.burst, rolling, r.clock.Now())
 	frozen := freeze(set, remaining(set, selector, machines.Items, todo), r.up, r.down)
 	if frozen.reason != "" {
 		todo.create = 0
 	} else if err := kube.PatchMetadata(ctx, r.controlCache, set, func(o *metav1.PartialObjectMetadata) { Unfreeze(&o.ObjectMeta) }); err != nil {
-		return err
+		return 0, err
 	}
 	if todo.create+len(todo.delete) > 0 {
 		if err := r.unchanged(ctx, set); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	failure := errors.Join(r.act(ctx, set, todo), r.syncMachines(ctx, set, claimed.owned))
 	if failure != nil && kube.Routine(failure) {
-		return failure
+		return 0, failure
 	}
-	err = r.report(ctx, set, selector, frozen, failure)
+	err = r.report(ctx, set, selector, frozen, failure, rolling)
 	if err == nil && frozen.reason != "" {
 		// After the condition, whose reason distinguishes this label from one that a user set.
 		err = kube.PatchMetadata(ctx, r.controlCache, set, func(o *metav1.PartialObjectMetadata) {
 			metav1.SetMetaDataLabel(&o.ObjectMeta, machinev1alpha1.FreezeLabel, machinev1alpha1.LabelValueTrue)
 		})
 	}
-	return errors.Join(failure, err)
+	return todo.recheck, errors.Join(failure, err)
+}
+
+// rolls reports whether the machines of the set's deployment are being replaced. It matters only if there are machines that may be kept.
+func (r *reconciler) rolls(ctx context.Context, set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine) (bool, error) {
+	if !slices.ContainsFunc(machines, func(m *machinev1alpha1.Machine) bool {
+		return m.Status.CurrentStatus.Phase == machinev1alpha1.MachineFailed || m.Status.CurrentStatus.PreserveExpiryTime != nil
+	}) {
+		return false, nil
+	}
+	sets := &machinev1alpha1.MachineSetList{}
+	if err := r.controlAPI.List(ctx, sets, client.InNamespace(set.Namespace)); err != nil {
+		return false, fmt.Errorf("list MachineSets: %w", err)
+	}
+	return rolls(set, sets.Items), nil
 }
 
 // unchanged returns a conflict if the replicas of a set, or whether it may grow, have changed since it was read: machines that were read later may have
@@ -147,9 +172,12 @@ func (r *reconciler) own(ctx context.Context, set *machinev1alpha1.MachineSet, c
 	return nil
 }
 
-// act creates and deletes machines.
+// act creates, deletes and keeps machines.
 func (r *reconciler) act(ctx context.Context, set *machinev1alpha1.MachineSet, p plan) error {
 	var errs []error
+	for _, machine := range p.preserve {
+		errs = append(errs, r.preserve(ctx, set, machine))
+	}
 	for _, machine := range p.delete {
 		reason := "there are more than desired"
 		if machine.Status.CurrentStatus.Phase == machinev1alpha1.MachineFailed {
@@ -179,6 +207,18 @@ func (r *reconciler) deleteMachine(ctx context.Context, set *machinev1alpha1.Mac
 	return nil
 }
 
+// preserve marks a failed machine as one that is kept automatically. With a lock, as the user may have decided otherwise.
+func (r *reconciler) preserve(ctx context.Context, set *machinev1alpha1.MachineSet, machine *machinev1alpha1.Machine) error {
+	logf.FromContext(ctx).Info("Keeping machine", "machine", machine.Name, "reason", machine.Status.LastOperation.Description)
+	changed := machine.DeepCopy()
+	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, machinev1alpha1.PreserveMachine, machinev1alpha1.PreserveAuto)
+	if err := r.controlCache.Patch(ctx, changed, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("keep Machine %s: %w", machine.Name, err)
+	}
+	r.events.Eventf(set, changed, corev1.EventTypeNormal, "Preserved", "Preserve", "Keeping machine %s, which has failed: %s", machine.Name, machine.Status.LastOperation.Description)
+	return nil
+}
+
 // syncMachines applies changes of the template that do not need new machines.
 func (r *reconciler) syncMachines(ctx context.Context, set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine) error {
 	var errs []error
@@ -195,12 +235,12 @@ func (r *reconciler) syncMachines(ctx context.Context, set *machinev1alpha1.Mach
 }
 
 // report counts the current machines, and writes the status if it differs.
-func (r *reconciler) report(ctx context.Context, set *machinev1alpha1.MachineSet, selector labels.Selector, frozen freezing, failure error) error {
+func (r *reconciler) report(ctx context.Context, set *machinev1alpha1.MachineSet, selector labels.Selector, frozen freezing, failure error, rolls bool) error {
 	machines := &machinev1alpha1.MachineList{}
 	if err := r.controlAPI.List(ctx, machines, client.InNamespace(set.Namespace)); err != nil {
 		return fmt.Errorf("list Machines: %w", err)
 	}
-	desired := status(set, claim(set, selector, machines.Items).owned, frozen, failure, r.clock.Now())
+	desired := status(set, claim(set, selector, machines.Items).owned, frozen, failure, rolls, r.clock.Now())
 	if apiequality.Semantic.DeepEqual(set.Status, desired) {
 		return nil
 	}

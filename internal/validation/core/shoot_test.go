@@ -79,6 +79,30 @@ func TestValidateShoot(t *testing.T) {
 			change: func(s *v1beta1.Shoot) { s.Spec.Provider.Workers[0].Maximum = 0 },
 			want:   []string{"FieldValueForbidden spec.provider.workers", "FieldValueForbidden spec.provider.workers[0].maximum"},
 		},
+		"as many failed machines are kept as there may be": {
+			change: func(s *v1beta1.Shoot) {
+				w := &s.Spec.Provider.Workers[0]
+				w.MachineControllerManager = &v1beta1.MachineControllerManagerSettings{AutoPreserveFailedMachineMax: &w.Maximum, MachinePreserveTimeout: &metav1.Duration{}}
+			},
+			want: []string{
+				"FieldValueInvalid spec.provider.workers[0].machineControllerManagerSettings.autoPreserveFailedMachineMax",
+				"FieldValueInvalid spec.provider.workers[0].machineControllerManagerSettings.machinePreserveTimeout",
+			},
+		},
+		"one of them is left for system components": {
+			change: func(s *v1beta1.Shoot) {
+				w := &s.Spec.Provider.Workers[0]
+				w.MachineControllerManager = &v1beta1.MachineControllerManagerSettings{AutoPreserveFailedMachineMax: new(w.Maximum - 1)}
+			},
+		},
+		"system components are in another pool": {
+			change: func(s *v1beta1.Shoot) {
+				w := s.Spec.Provider.Workers[0].DeepCopy()
+				w.Name, w.SystemComponents = "kept", &v1beta1.WorkerSystemComponents{}
+				w.MachineControllerManager = &v1beta1.MachineControllerManagerSettings{AutoPreserveFailedMachineMax: &w.Maximum}
+				s.Spec.Provider.Workers = append(s.Spec.Provider.Workers, *w)
+			},
+		},
 		"an update that cannot move": {
 			change: func(s *v1beta1.Shoot) { s.Spec.Provider.Workers[0].MaxSurge = new(intstr.FromString("0%")) },
 			want:   []string{"FieldValueInvalid spec.provider.workers[0].maxUnavailable"},

@@ -62,8 +62,7 @@ func shootProvider(spec *corev1beta1.ShootSpec, version kubeVersion, opts Option
 // systemComponentPools checks that system components find nodes.
 func systemComponentPools(workers []corev1beta1.Worker, path *field.Path) field.ErrorList {
 	for _, worker := range workers {
-		allowed := worker.SystemComponents == nil || worker.SystemComponents.Allow
-		if allowed && worker.Maximum != 0 {
+		if allowsSystemComponents(&worker) && worker.Maximum != 0 {
 			return nil
 		}
 	}
@@ -358,11 +357,9 @@ func poolMachineControllerManager(worker *corev1beta1.Worker, path *field.Path) 
 	errs = append(errs, duration(settings.MachineDrainTimeout, path.Child("machineDrainTimeout"))...)
 	errs = append(errs, duration(settings.MachineHealthTimeout, path.Child("machineHealthTimeout"))...)
 	errs = append(errs, duration(settings.MachineCreationTimeout, path.Child("machineCreationTimeout"))...)
-	errs = append(errs, duration(settings.MachinePreserveTimeout, path.Child("machinePreserveTimeout"))...)
+	errs = append(errs, positive(settings.MachinePreserveTimeout, path.Child("machinePreserveTimeout"))...)
 	errs = append(errs, nonNegativeInt(settings.MaxEvictRetries, path.Child("maxEvictRetries"))...)
-	if n := settings.AutoPreserveFailedMachineMax; n != nil && (*n < 0 || *n > worker.Maximum) {
-		errs = append(errs, field.Invalid(path.Child("autoPreserveFailedMachineMax"), *n, "must be between 0 and the maximum of the pool"))
-	}
+	errs = append(errs, preservedMachines(worker, path.Child("autoPreserveFailedMachineMax"))...)
 	if !worker.UpdateStrategy.InPlace() {
 		if settings.InPlaceUpdateTimeout != nil {
 			errs = append(errs, field.Forbidden(path.Child("inPlaceUpdateTimeout"), "is for in-place updates only"))
@@ -373,6 +370,23 @@ func poolMachineControllerManager(worker *corev1beta1.Worker, path *field.Path) 
 		return errs
 	}
 	return append(errs, duration(settings.InPlaceUpdateTimeout, path.Child("inPlaceUpdateTimeout"))...)
+}
+
+// preservedMachines limits how many failed machines of a pool are kept for inspection: one has to be left for system components.
+func preservedMachines(worker *corev1beta1.Worker, path *field.Path) field.ErrorList {
+	n, most, rule := ptr.Deref(worker.MachineControllerManager.AutoPreserveFailedMachineMax, 0), worker.Maximum, "must be between 0 and the maximum of the pool"
+	if allowsSystemComponents(worker) {
+		most, rule = max(0, worker.Maximum-1), "must be between 0 and one less than the maximum of the pool, as the pool is for system components, too"
+	}
+	if n < 0 || n > most {
+		return field.ErrorList{field.Invalid(path, n, rule)}
+	}
+	return nil
+}
+
+// allowsSystemComponents reports whether system components may run in a pool.
+func allowsSystemComponents(worker *corev1beta1.Worker) bool {
+	return worker.SystemComponents == nil || worker.SystemComponents.Allow
 }
 
 func poolKubernetes(worker *corev1beta1.Worker, spec *corev1beta1.ShootSpec, version kubeVersion, path *field.Path) field.ErrorList {

@@ -24,8 +24,8 @@ func obsolete(all []machines, existing map[string]*machinev1alpha1.MachineDeploy
 	return out
 }
 
-// progress returns what is waited for until the desired machines are ready, or which of them fail; nil if they are ready. The deletion of
-// stale deployments waits, too.
+// progress returns what is waited for until the desired machines are ready, or which of them fail; nil if they are ready. Failed machines that are kept
+// for inspection are not waited for. The deletion of stale deployments waits, too.
 func progress(all []machines, existing map[string]*machinev1alpha1.MachineDeployment, stale []*machinev1alpha1.MachineDeployment) error {
 	var failed, waiting []string
 	var codes []corev1beta1.ErrorCode
@@ -43,6 +43,9 @@ func progress(all []machines, existing map[string]*machinev1alpha1.MachineDeploy
 		// Nothing has to be done for a deployment that has no machines and shall have none, such as a new one of a hibernated shoot.
 		observed := status.ObservedGeneration >= deployment.Generation || replicas+status.Replicas == 0
 		for _, machine := range status.FailedMachines {
+			if len(status.FailedMachines) <= int(status.PreservedFailedReplicas) {
+				break // all of them are kept
+			}
 			failed = append(failed, fmt.Sprintf("machine %q: %s", machine.Name, machine.LastOperation.Description))
 			// The error of a machine that is being replaced may have been fixed.
 			if code, ok := codeOf(machine.LastOperation); ok && observed && status.UpdatedReplicas == status.Replicas {
@@ -50,7 +53,7 @@ func progress(all []machines, existing map[string]*machinev1alpha1.MachineDeploy
 			}
 		}
 		updated := status.UpdatedReplicas == replicas || extension.WaitsForSelection(deployment)
-		if !observed || !updated || status.Replicas != replicas || status.AvailableReplicas != replicas {
+		if !observed || !updated || status.Replicas != replicas || status.AvailableReplicas+status.PreservedFailedReplicas != replicas {
 			waiting = append(waiting, fmt.Sprintf("%d of %d machines of %q are ready", min(status.UpdatedReplicas, status.AvailableReplicas), replicas, deployment.Name))
 		}
 	}

@@ -53,7 +53,8 @@ func newWorker() *extensionsv1alpha1.Worker {
 		Labels:            map[string]string{"pool": "pool"}, Annotations: map[string]string{"note": "x"}, Taints: []corev1.Taint{{Key: "t", Effect: "NoSchedule"}},
 		NodeAgentSecretName: new("gardener-node-agent-pool-1"), Priority: new(int32(7)),
 		MachineControllerManager: &corev1beta1.MachineControllerManagerSettings{
-			MachineDrainTimeout: &metav1.Duration{Duration: time.Hour}, NodeConditions: []string{"A", "B"},
+			MachineDrainTimeout: &metav1.Duration{Duration: time.Hour}, MachinePreserveTimeout: &metav1.Duration{Duration: 72 * time.Hour},
+			AutoPreserveFailedMachineMax: new(int32(3)), NodeConditions: []string{"A", "B"},
 		},
 	}}
 	return worker
@@ -144,7 +145,8 @@ func TestWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []extensionsv1alpha1.MachineDeployment{
-		{Name: namespace + "-pool-z1", Minimum: 2, Maximum: 3, Priority: new(int32(7))}, {Name: namespace + "-pool-z2", Minimum: 1, Maximum: 2, Priority: new(int32(7))},
+		{Name: namespace + "-pool-z1", Minimum: 2, Maximum: 3, Priority: new(int32(7)), AutoPreserveFailedMachineMax: new(int32(2))},
+		{Name: namespace + "-pool-z2", Minimum: 1, Maximum: 2, Priority: new(int32(7)), AutoPreserveFailedMachineMax: new(int32(1))},
 	}
 	if diff := cmp.Diff(want, worker.Status.MachineDeployments); diff != "" {
 		t.Errorf("machineDeployments (-want +got):\n%s", diff)
@@ -424,6 +426,32 @@ func TestMachineErrorCodes(t *testing.T) {
 		err = progress([]machines{{deployment: deployment}}, map[string]*machinev1alpha1.MachineDeployment{"": deployment}, nil)
 		if err == nil || len(errorcode.Of(err)) > 0 {
 			t.Errorf("%s, %s of an old machine: %v with codes %v, want none", tc.operation, tc.code, err, errorcode.Of(err))
+		}
+	}
+}
+
+// Failed machines that are kept for inspection are not waited for; others are.
+func TestWaitsForNoPreservedMachines(t *testing.T) {
+	for name, tc := range map[string]struct {
+		available, preserved int32
+		failed               int
+		want                 bool
+	}{
+		"all are ready":               {available: 3},
+		"one is kept":                 {available: 2, preserved: 1, failed: 1},
+		"one is kept, one is new":     {available: 1, preserved: 1, failed: 1, want: true},
+		"one is kept, one has failed": {available: 2, preserved: 1, failed: 2, want: true},
+		"one has failed":              {available: 3, failed: 1, want: true},
+	} {
+		deployment := &machinev1alpha1.MachineDeployment{}
+		deployment.Spec.Replicas = 3
+		deployment.Status = machinev1alpha1.MachineDeploymentStatus{
+			Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: tc.available, PreservedFailedReplicas: tc.preserved,
+			FailedMachines: make([]machinev1alpha1.MachineSummary, tc.failed),
+		}
+		err := progress([]machines{{deployment: deployment}}, map[string]*machinev1alpha1.MachineDeployment{"": deployment}, nil)
+		if (err != nil) != tc.want {
+			t.Errorf("%s: error is %v, want one: %t", name, err, tc.want)
 		}
 	}
 }

@@ -43,8 +43,13 @@ func nodeProblems(shoot *corev1beta1.Shoot, o *observed, now time.Time) []error 
 		return []error{o.nodesError}
 	}
 	errs := nodeNumberProblems(shoot, &o.observedNodes)
+	var expected []error
 	for i := range o.nodes {
 		node := &o.nodes[i]
+		if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == machinev1alpha1.NodePreservedKey }) {
+			expected = append(expected, preservedNodeProblems(node)...)
+			continue
+		}
 		errs = append(errs, kube.NodeReady(node))
 		errs = append(errs, nodeConditionProblems(node)...)
 		errs = append(errs, nodeAgentProblem(node, o.leases, now))
@@ -54,7 +59,19 @@ func nodeProblems(shoot *corev1beta1.Shoot, o *observed, now time.Time) []error 
 		}
 		errs = append(errs, osConfigProblem(node, o.osConfigs, now), kubeletVersionProblem(shoot, node))
 	}
+	errs = append(errs, expected...) // others come first, as these have been decided about
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+}
+
+// preservedNodeProblems are those of the node of a machine that has failed and is kept for inspection. What runs on it does not matter any more.
+func preservedNodeProblems(node *corev1.Node) []error {
+	var errs []error
+	for _, err := range append([]error{kube.NodeReady(node)}, nodeConditionProblems(node)...) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%w (node and backing machine preserved by MCM)", err))
+		}
+	}
+	return errs
 }
 
 // nodeNumberProblems returns for which worker pools and machines there are too few or too many nodes.

@@ -23,6 +23,14 @@ func TestNodeProblems(t *testing.T) {
 		"the kubelet is not ready": {change: func(_ *corev1beta1.Shoot, n *observedNodes) {
 			n.nodes[0].Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Message: "m"}
 		}, want: []string{`Node "n" is not ready: m`}},
+		"a failed machine is kept": {change: func(_ *corev1beta1.Shoot, n *observedNodes) {
+			kept := n.nodes[0].DeepCopy()
+			kept.Name, kept.Spec.Taints = "k", []corev1.Taint{{Key: machinev1alpha1.NodePreservedKey, Effect: corev1.TaintEffectNoSchedule}}
+			kept.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Message: "m"}
+			n.nodes[0].Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Message: "m"}
+			n.nodes = []corev1.Node{*kept, n.nodes[0]}
+			n.machineDeployments[0].Spec.Replicas = 2
+		}, want: []string{`Node "n" is not ready: m`, `Node "k" is not ready: m (node and backing machine preserved by MCM)`}},
 		"memory pressure": {change: func(_ *corev1beta1.Shoot, n *observedNodes) {
 			n.nodes[0].Status.Conditions = append(n.nodes[0].Status.Conditions, corev1.NodeCondition{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue, Message: "m"})
 		}, want: []string{`Node "n": MemoryPressure is True: m`}},
