@@ -27,7 +27,6 @@ import (
 	"gardener.cloud/gardener/pkg/containerd"
 )
 
-
 // headersWithin is how long a registry may take to begin its response, after which the next one is tried.
 const headersWithin = 30 * time.Second
 
