@@ -51,7 +51,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-// HTTPClientOfUser returns a client for such a configuration. It does not connect to a blocked address either if the name of the server resolves to it. Its transport is not one of those that client-go keeps forever.
+// HTTPClientOfUser returns a client for such a configuration. It does not connect to a blocked address either if the name of the server resolves to
+// it. Its transport is not one of those that client-go keeps forever.
 func HTTPClientOfUser(config *rest.Config, blocked func(host string) string) (*http.Client, error) {
 	tls, err := rest.TLSConfigFor(config)
 	if err != nil {
