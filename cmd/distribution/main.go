@@ -493,7 +493,7 @@ func (c *cli) version() *cobra.Command {
 		Use:   "version",
 		Short: "Change the versions in which products can be built",
 		Long: `Examples:
-  distribution version add kubernetes v1.35.4
+  distribution version add kubernetes v1.35.5
 
 The standard version is that of the product's go.mod.`,
 		Args: cobra.NoArgs,
@@ -503,7 +503,7 @@ The standard version is that of the product's go.mod.`,
 		Use:   "add PRODUCT VERSION",
 		Short: "Let a product be built in another version, too",
 		Long: `Examples:
-  distribution version add kubernetes v1.35.4
+  distribution version add kubernetes v1.35.5
 
 add writes VERSION.mod and VERSION.sum beside the recipe of the product, which is built in this version on demand. Modules that are released
 together with the product, such as k8s.io/api, get the same version.`,

@@ -84,13 +84,14 @@ type nameServer struct {
 // dnsName is what names of zones and keys consist of.
 var dnsName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
-// networksOf are those of the seed of a record. One of the seed itself, or of a garden, has no Cluster, and its Secret is the operator's.
+// networksOf are those of the seed of a record with what no tenant may reach. A name server of the operator may be in the network of the nodes. A record of the
+// seed itself, or of a garden, has no Cluster, and its Secret is the operator's.
 func networksOf(cluster *extension.Cluster) []string {
 	if cluster == nil || cluster.Seed == nil {
 		return nil
 	}
 	networks := cluster.Seed.Spec.Networks
-	return append([]string{networks.Pods, networks.Services, ptr.Deref(networks.Nodes, "")}, networks.BlockCIDRs...)
+	return append([]string{networks.Pods, networks.Services}, networks.BlockCIDRs...)
 }
 
 // server reads the Secret of a record.

@@ -192,8 +192,8 @@ func TestNameServersInTheSeed(t *testing.T) {
 		allowed []string
 	}{
 		"of a shoot": {
-			cluster: &extension.Cluster{Seed: seed}, allowed: []string{"10.0.0.1", "2001:db8::1"},
-			blocked: []string{"10.96.1.2", "::ffff:10.96.1.2", "10.97.1.2", "10.98.1.2", "192.0.2.1", "127.0.0.1", "169.254.169.254"},
+			cluster: &extension.Cluster{Seed: seed}, allowed: []string{"10.0.0.1", "2001:db8::1", "10.98.1.2"},
+			blocked: []string{"10.96.1.2", "::ffff:10.96.1.2", "10.97.1.2", "192.0.2.1", "127.0.0.1", "169.254.169.254"},
 		},
 		"of a seed": {allowed: []string{"10.96.1.2", "192.0.2.1"}, blocked: []string{"127.0.0.1", "fe80::1%eth0", "fd00:ec2::254"}},
 	} {

@@ -40,7 +40,10 @@ func validateShoot(shoot, old *corev1beta1.Shoot, opts Options) field.ErrorList 
 	}, metadataPath)
 	errs = append(errs, shootOperations(shoot, metadataPath.Child("annotations"))...)
 	errs = append(errs, forceDeletion(shoot, old, metadataPath.Child("annotations"))...)
-	errs = append(errs, ShootSpec(&shoot.Spec, shoot.Namespace, opts, field.NewPath("spec"))...)
+	// What a former version has accepted stays until it is changed: a Shoot with a spec that is refused now can be deleted, for example.
+	if old == nil || !equal(shoot.Spec, old.Spec) {
+		errs = append(errs, ShootSpec(&shoot.Spec, shoot.Namespace, opts, field.NewPath("spec"))...)
+	}
 	before := &corev1beta1.ShootSpec{}
 	if old != nil {
 		before = &old.Spec

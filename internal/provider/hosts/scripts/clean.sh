@@ -51,10 +51,6 @@ if command -v nft >/dev/null; then
   done
 fi
 
-if [ -e "$dir/containerd" ]; then
-  rm -rf "$root/etc/containerd"
-  cp -a "$dir/containerd" "$root/etc/containerd"
-fi
 if id gardener >/dev/null 2>&1; then userdel --remove gardener; fi
 for unit in $units; do
   rm -rf "$root/etc/systemd/system/$unit.service" "$root/etc/systemd/system/$unit.service.d"
@@ -64,10 +60,20 @@ rm -rf "$root"/var/lib/kubelet/* "$root"/etc/kubernetes "$root"/etc/cni/net.d/* 
   "$root"/var/log/pods "$root"/var/log/containers "$root"/opt/bin/kubelet "$root"/opt/bin/kubectl "$root"/opt/bin/gardener-node-agent \
   "$root"/etc/sysctl.d/99-k8s-general.conf "$root"/etc/systemd/journald.conf.d/50-gardener.conf "$root"/etc/sudoers.d/99-gardener \
   "$root"/var/lib/ssl "$root"/var/lib/ca-certificates-local "$root"/var/lib/gardener-node-agent
+# The settings of the operator. A host that was never a machine keeps what it has.
+if [ -e "$dir/containerd" ]; then
+  rm -rf "$root"/etc/containerd/*
+  if ! cp -a "$dir/containerd/." "$root/etc/containerd"; then
+    echo "cannot restore /etc/containerd" >&2
+    exit 1
+  fi
+fi
 update-ca-certificates >/dev/null
 # The last cgroups first: a cgroup with others in it is not removed.
 find "$root"/sys/fs/cgroup/kubepods* "$root"/sys/fs/cgroup/*/kubepods* -depth -type d -exec rmdir {} + 2>/dev/null
 systemctl daemon-reload
 swapon -a
-# Last: until then, it is known whose machine this was.
-rm -rf "$dir"
+# Last: until then, it is known whose machine this was. At once: half of it must not be restored by another run.
+rm -rf "$dir.old"
+[ ! -e "$dir" ] || mv "$dir" "$dir.old"
+rm -rf "$dir.old"

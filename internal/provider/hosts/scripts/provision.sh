@@ -13,7 +13,8 @@ printf %s "$1" >"$root$dir/claim"
 if [ ! -e "$root$dir/containerd" ]; then
   mkdir -p "$root/etc/containerd"
   rm -rf "$root$dir/containerd.new"
-  cp -a "$root/etc/containerd" "$root$dir/containerd.new"
+  mkdir "$root$dir/containerd.new"
+  cp -a "$root/etc/containerd/." "$root$dir/containerd.new"
   mv "$root$dir/containerd.new" "$root$dir/containerd"
 fi
 if [ ! -e "$root$dir/user-data" ]; then
