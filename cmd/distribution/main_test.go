@@ -52,7 +52,7 @@ func TestCommands(t *testing.T) {
 		"push a version":       {args: []string{"push", "localhost:1"}, err: "name the version with --version"},
 		"push, unbuilt":        {args: []string{"push", "localhost:1", "empty", "--version", "v1"}, err: "empty is not built; run: bin/distribution build empty"},
 		"prune nothing":        {args: []string{"prune"}, errOut: "nothing to remove"},
-		"version":              {args: []string{"version"}, out: "distribution version add kubernetes v1.35.4"},
+		"version":              {args: []string{"version"}, out: "distribution version add kubernetes v1.35.5"},
 		"version of no module": {args: []string{"version", "add", "empty", "v2.0.0"}, err: "product empty has one version only"},
 	} {
 		t.Run(name, func(t *testing.T) {
