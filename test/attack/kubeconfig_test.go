@@ -156,6 +156,7 @@ func testKubeconfigOfMachines(t *testing.T, attacks map[string]string) {
 			}
 			continue
 		}
+		config.WrapTransport = nil // it refuses redirects
 		want := &rest.Config{Host: "https://webhook.example"}
 		if diff := cmp.Diff(want, config, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(rest.Config{})); diff != "" {
 			t.Errorf("%s: more than a server (-want +got):\n%s", name, diff)

@@ -5,6 +5,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
 // Edit changes an object as somebody else would, whoever writes to it at the same time. Afterwards it is as the API server has it.
@@ -17,6 +19,14 @@ func Edit[T client.Object](t testing.TB, c client.Client, object T, change func(
 func EditStatus[T client.Object](t testing.TB, c client.Client, object T, change func(T)) {
 	t.Helper()
 	write(t, c, object, change, func() error { return c.Status().Update(t.Context(), object) })
+}
+
+// Bind does the same to a Shoot by its subresource binding: other controllers write the Shoot, too.
+func Bind(t testing.TB, c client.Client, shoot *corev1beta1.Shoot, seed string) {
+	t.Helper()
+	write(t, c, shoot, func(s *corev1beta1.Shoot) { s.Spec.SeedName = &seed }, func() error {
+		return c.SubResource("binding").Update(t.Context(), shoot)
+	})
 }
 
 func write[T client.Object](t testing.TB, c client.Client, object T, change func(T), update func() error) {

@@ -237,10 +237,7 @@ func testMigrationConstraint(t *testing.T, g *garden) {
 		})
 	}
 	is("")
-	s.Spec.SeedName = new("to")
-	if err := g.client.SubResource("binding").Update(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	env.Bind(t, g.client, s, "to")
 	is("False DestinationSeedUnready")
 	for _, seed := range []*corev1beta1.Seed{from, to} {
 		editStatus(t, g, seed, func(s *corev1beta1.Seed) {

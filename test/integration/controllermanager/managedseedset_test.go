@@ -40,10 +40,7 @@ func testManagedSeedLabel(t *testing.T, g *garden) {
 	labelled()
 	editStatus(t, g, managed, func(s *corev1beta1.Shoot) { s.Status.SeedName = new("one") })
 	labelled("one")
-	managed.Spec.SeedName = new("two")
-	if err := g.client.SubResource("binding").Update(t.Context(), managed); err != nil {
-		t.Fatal(err)
-	}
+	env.Bind(t, g.client, managed, "two")
 	labelled("one", "two")
 	g.delete(t, object, managed)
 }

@@ -144,11 +144,7 @@ func TestMigration(t *testing.T) {
 	})
 
 	step("the former gardenlet waits until the other seed is ready")
-	bound := env.Await(t, garden, shoot, env.Exists)
-	bound.Spec.SeedName = new("to")
-	if err := garden.SubResource("binding").Update(t.Context(), bound); err != nil {
-		t.Fatal(err)
-	}
+	env.Bind(t, garden, shoot, "to")
 	env.Await(t, garden, shoot, last("Migrate", "Error", "constraint ReadyForMigration is not reported yet"))
 
 	step("it releases the BackupEntry and hands the Shoot over")
