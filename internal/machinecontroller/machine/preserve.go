@@ -48,22 +48,28 @@ func takenOver(machine *machinev1alpha1.Machine, node *corev1.Node, now time.Tim
 	return out, false
 }
 
-// takeOver writes to a Machine what its Node says about keeping it, and changes it in memory too. If it has changed the Node instead, over is true, and
-// the event of the Node begins the next pass.
-func (r *reconciler) takeOver(ctx context.Context, machine *machinev1alpha1.Machine, node *corev1.Node) (over bool, err error) {
+// endKeeping removes the annotation of a Node whose time is over. The event of the Node begins the next pass. A webhook of the shoot may refuse that, or
+// add it again: then the Machine stays as it is, with a time that is over.
+func (r *reconciler) endKeeping(ctx context.Context, machine *machinev1alpha1.Machine, node *corev1.Node) error {
+	if _, over := takenOver(machine, node, r.clock.Now()); !over {
+		return nil
+	}
+	return kube.PatchMetadata(ctx, r.targetCache, node, func(o *metav1.PartialObjectMetadata) { delete(o.Annotations, machinev1alpha1.PreserveMachine) })
+}
+
+// takeOver writes to a Machine what its Node says about keeping it, and changes it in memory too, unless the time is over.
+func (r *reconciler) takeOver(ctx context.Context, machine *machinev1alpha1.Machine, node *corev1.Node) error {
 	annotations, over := takenOver(machine, node, r.clock.Now())
-	if over {
-		return true, kube.PatchMetadata(ctx, r.targetCache, node, func(o *metav1.PartialObjectMetadata) { delete(o.Annotations, machinev1alpha1.PreserveMachine) })
+	if over || apiequality.Semantic.DeepEqual(machine.Annotations, annotations) || len(machine.Annotations)+len(annotations) == 0 {
+		return nil
 	}
-	if apiequality.Semantic.DeepEqual(machine.Annotations, annotations) || len(machine.Annotations)+len(annotations) == 0 {
-		return false, nil
+	desired := machine.DeepCopy()
+	desired.Annotations = annotations
+	if err := r.controlCache.Patch(ctx, desired, client.MergeFrom(machine)); err != nil {
+		return fmt.Errorf("annotate Machine %s: %w", machine.Name, err)
 	}
-	before := machine.DeepCopy()
-	machine.Annotations = annotations
-	if err := r.controlCache.Patch(ctx, machine, client.MergeFrom(before)); err != nil {
-		return false, fmt.Errorf("annotate Machine %s: %w", machine.Name, err)
-	}
-	return false, nil
+	*machine = *desired
+	return nil
 }
 
 // keep brings the Node of a machine in line with whether the machine is kept for inspection: the cluster-autoscaler must not remove it, and if the machine
@@ -78,7 +84,7 @@ func (r *reconciler) keep(ctx context.Context, o observation) (time.Duration, er
 	if _, reachable := r.reachable(); o.node == nil || !reachable || failed && !kept {
 		return wait, nil
 	}
-	if _, err := r.takeOver(ctx, o.machine, o.node); err != nil { // it may have just recovered
+	if err := r.takeOver(ctx, o.machine, o.node); err != nil { // it may have just recovered
 		return 0, err
 	}
 	node := keptNode(o.node, kept, failed)

@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"testing"
 	"time"
@@ -9,10 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/machinecontroller/preservation"
 )
 
 const (
@@ -207,4 +212,34 @@ func TestFailsAndIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	pass(machinev1alpha1.MachineRunning, false, false, machinev1alpha1.PreservationStopped)
+}
+
+// When the time is over, but the shoot refuses that the annotation of the Node is removed, or adds it again, the machine is replaced as others are.
+func TestAnnotationCannotBeRemoved(t *testing.T) {
+	refused := errors.New("denied by a webhook")
+	for name, refuse := range map[string]error{"it is added again": nil, "it is refused": refused} {
+		t.Run(name, func(t *testing.T) {
+			m, node := keptIn(machinev1alpha1.MachineRunning, -time.Hour, ""), unknownNode.DeepCopy()
+			m.Annotations = map[string]string{lastApplied: "now"}
+			node.Name, node.Annotations = "n", map[string]string{preserve: "now"}
+			r := newReconciler(t, infrastructure{}, m, node, nil)
+			r.targetCache = interceptor.NewClient(r.targetCache.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // a fake client
+				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error { return refuse },
+			})
+			clock := testingclock.NewFakePassiveClock(now)
+			r.clock = clock
+			for _, want := range []machinev1alpha1.MachinePhase{machinev1alpha1.MachineUnknown, machinev1alpha1.MachineFailed} {
+				if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)}); !errors.Is(err, refuse) {
+					t.Errorf("error is %v", err)
+				}
+				if err := r.controlCache.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil || m.Status.CurrentStatus.Phase != want {
+					t.Fatalf("phase is %q (%v), want %q", m.Status.CurrentStatus.Phase, err, want)
+				}
+				clock.SetTime(clock.Now().Add(limits.Health))
+			}
+			if preservation.Kept(m, clock.Now()) {
+				t.Error("it is kept once more")
+			}
+		})
+	}
 }

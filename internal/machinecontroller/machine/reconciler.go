@@ -161,14 +161,12 @@ func (r *reconciler) ensure(ctx context.Context, machine *machinev1alpha1.Machin
 		if deleted, err := r.deleteIfRequested(ctx, machine, o.node); deleted || err != nil {
 			return reconcile.Result{}, err
 		}
-		failure = r.syncNode(ctx, machine, o.node)
-		if over, err := r.takeOver(ctx, machine, o.node); over || err != nil {
-			return reconcile.Result{}, errors.Join(failure, err)
+		template := r.syncNode(ctx, machine, o.node)
+		failure = errors.Join(template, r.endKeeping(ctx, machine, o.node), r.takeOver(ctx, machine, o.node))
+		// A Machine does not become Running before the node template is applied. The health of one that was Running is checked anyway.
+		if phase := machine.Status.CurrentStatus.Phase; template != nil && phase != machinev1alpha1.MachineRunning && phase != machinev1alpha1.MachineUnknown {
+			return reconcile.Result{}, failure
 		}
-	}
-	// A Machine does not become Running before the node template is applied. The health of one that was Running is checked anyway.
-	if phase := machine.Status.CurrentStatus.Phase; failure != nil && phase != machinev1alpha1.MachineRunning && phase != machinev1alpha1.MachineUnknown {
-		return reconcile.Result{}, failure
 	}
 	wait, err := r.updateInPlace(ctx, o)
 	if err != nil {
@@ -245,7 +243,7 @@ func (r *reconciler) fail(ctx context.Context, o observation) (reconcile.Result,
 	}
 	if o.node != nil {
 		// Whether it is kept is decided together with its phase.
-		if over, err := r.takeOver(ctx, o.machine, o.node); over || err != nil {
+		if err := r.takeOver(ctx, o.machine, o.node); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
