@@ -60,7 +60,7 @@ func (r *reconciler) endKeeping(ctx context.Context, machine *machinev1alpha1.Ma
 // takeOver writes to a Machine what its Node says about keeping it, and changes it in memory too, unless the time is over.
 func (r *reconciler) takeOver(ctx context.Context, machine *machinev1alpha1.Machine, node *corev1.Node) error {
 	annotations, over := takenOver(machine, node, r.clock.Now())
-	if over || apiequality.Semantic.DeepEqual(machine.Annotations, annotations) || len(machine.Annotations)+len(annotations) == 0 {
+	if over || maps.Equal(machine.Annotations, annotations) {
 		return nil
 	}
 	desired := machine.DeepCopy()
@@ -70,6 +70,19 @@ func (r *reconciler) takeOver(ctx context.Context, machine *machinev1alpha1.Mach
 	}
 	*machine = *desired
 	return nil
+}
+
+// takeOverInTime does what takeOver does, but not more often than a Machine may be written for that: users of the shoot can change the annotation of the
+// Node as often as they like. If it is too early, it returns the delay before the next pass.
+func (r *reconciler) takeOverInTime(ctx context.Context, machine *machinev1alpha1.Machine, node *corev1.Node) (time.Duration, error) {
+	now := r.clock.Now()
+	if annotations, over := takenOver(machine, node, now); over || maps.Equal(machine.Annotations, annotations) {
+		return 0, nil
+	}
+	if wait := r.takeovers.wait(client.ObjectKeyFromObject(machine), now); wait > 0 {
+		return wait, nil
+	}
+	return 0, r.takeOver(ctx, machine, node)
 }
 
 // keep brings the Node of a machine in line with whether the machine is kept for inspection: the cluster-autoscaler must not remove it, and if the machine
@@ -84,9 +97,11 @@ func (r *reconciler) keep(ctx context.Context, o observation) (time.Duration, er
 	if _, reachable := r.reachable(); o.node == nil || !reachable || failed && !kept {
 		return wait, nil
 	}
-	if err := r.takeOver(ctx, o.machine, o.node); err != nil { // it may have just recovered
+	later, err := r.takeOverInTime(ctx, o.machine, o.node) // it may have just recovered
+	if err != nil {
 		return 0, err
 	}
+	wait = sooner(wait, later)
 	node := keptNode(o.node, kept, failed)
 	if !apiequality.Semantic.DeepEqual(o.node, node) {
 		// With a lock, as taints are a list.
@@ -101,7 +116,7 @@ func (r *reconciler) keep(ctx context.Context, o observation) (time.Duration, er
 			return 0, err
 		}
 		if left != "" {
-			desired.Message, wait = "The machine has failed. Its node is being drained. "+left, min(wait, drainAgain)
+			desired.Message, wait = "The machine has failed. Its node is being drained. "+left, sooner(wait, drainAgain)
 		}
 	}
 	return wait, r.setPreservedCondition(ctx, node, desired)

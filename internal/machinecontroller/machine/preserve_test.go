@@ -243,3 +243,65 @@ func TestAnnotationCannotBeRemoved(t *testing.T) {
 		})
 	}
 }
+
+// Users of the shoot can change the annotation of a Node as often as they like. Its Machine, in the seed, is written now and then only, with the current
+// value at last, and that its Node is not healthy is noticed meanwhile.
+func TestFlappingAnnotation(t *testing.T) {
+	m, node := machineIn(machinev1alpha1.MachineRunning, time.Minute), readyNode.DeepCopy()
+	m.Labels, node.Name = map[string]string{machinev1alpha1.NodeLabelKey: "n"}, "n"
+	r := newReconciler(t, infrastructure{}, m, node, nil)
+	r.limits.Preserve = time.Hour
+	writes := 0
+	r.controlCache = interceptor.NewClient(r.controlCache.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // a fake client
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+			writes++
+			return c.Patch(ctx, o, p, options...)
+		},
+	})
+	clock := testingclock.NewFakePassiveClock(now)
+	r.clock = clock
+	value, requeue := "", time.Duration(0)
+	pass := func() {
+		t.Helper()
+		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		requeue = result.RequeueAfter
+		if err := r.controlCache.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 99 { // two per second
+		clock.SetTime(now.Add(time.Duration(i) * 500 * time.Millisecond))
+		value = []string{"now", "when-failed"}[i%2]
+		if err := r.targetCache.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil {
+			t.Fatal(err)
+		}
+		metav1.SetMetaDataAnnotation(&node.ObjectMeta, preserve, value)
+		if err := r.targetCache.Update(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		if i == 50 {
+			nodeCondition(node, corev1.NodeReady).Status = corev1.ConditionFalse
+			if err := r.targetCache.Status().Update(t.Context(), node); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass()
+	}
+	if most := writesAtOnce + 5; writes < writesAtOnce || writes > most {
+		t.Errorf("%d writes in 50s, want at most %d", writes, most)
+	}
+	if m.Status.CurrentStatus.Phase != machinev1alpha1.MachineUnknown {
+		t.Errorf("phase is %q", m.Status.CurrentStatus.Phase)
+	}
+	if requeue <= 0 || requeue > writeEvery {
+		t.Fatalf("the next pass is after %v, want one within %v", requeue, writeEvery)
+	}
+	clock.SetTime(clock.Now().Add(writeEvery))
+	pass()
+	if got := m.Annotations[lastApplied]; got != value {
+		t.Errorf("the Machine has value %q, want %q", got, value)
+	}
+}
