@@ -146,6 +146,15 @@ func keptNode(before *corev1.Node, kept, failed bool) *corev1.Node {
 	return node
 }
 
+// drained is the message of the condition Preserved of a Node whose machine has failed, when all its pods have moved away.
+const drained = "The machine has failed. Its node is drained."
+
+// isDrainedAndKept reports whether a Node says that.
+func isDrainedAndKept(node *corev1.Node) bool {
+	c := nodeCondition(node, machinev1alpha1.NodePreserved)
+	return c != nil && c.Status == corev1.ConditionTrue && c.Message == drained
+}
+
 // preservedCondition returns the condition of a Node when all is done.
 func preservedCondition(machine *machinev1alpha1.Machine, kept, failed bool) corev1.NodeCondition {
 	c := corev1.NodeCondition{Type: machinev1alpha1.NodePreserved, Status: corev1.ConditionTrue, Reason: machinev1alpha1.PreservedByUser}
@@ -156,7 +165,7 @@ func preservedCondition(machine *machinev1alpha1.Machine, kept, failed bool) cor
 	case !kept:
 		c.Status, c.Reason, c.Message = corev1.ConditionFalse, machinev1alpha1.PreservationStopped, "The machine is not kept any more."
 	case failed:
-		c.Message = "The machine has failed. Its node is drained."
+		c.Message = drained
 	default:
 		c.Message = "The machine is kept."
 	}

@@ -121,7 +121,7 @@ func TestKeptNode(t *testing.T) {
 	}
 }
 
-// A failed machine that is kept runs again when its Node is healthy, is replaced if it is lost, and does not keep others from failing.
+// A failed machine that is kept runs again when its Node is healthy, and is replaced if it is lost.
 func TestDecideKept(t *testing.T) {
 	for name, tc := range map[string]struct {
 		left time.Duration
@@ -144,9 +144,6 @@ func TestDecideKept(t *testing.T) {
 			}
 			if v.phase != tc.want || code != tc.code {
 				t.Errorf("phase is %s, want %s; code is %q", v.phase, tc.want, code)
-			}
-			if got := isBeingReplaced(m, now); got != (tc.left == 0) {
-				t.Errorf("it is being replaced: %t", got)
 			}
 		})
 	}
@@ -224,7 +221,9 @@ func TestAnnotationCannotBeRemoved(t *testing.T) {
 			node.Name, node.Annotations = "n", map[string]string{preserve: "now"}
 			r := newReconciler(t, infrastructure{}, m, node, nil)
 			r.targetCache = interceptor.NewClient(r.targetCache.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // a fake client
-				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error { return refuse },
+				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+					return refuse
+				},
 			})
 			clock := testingclock.NewFakePassiveClock(now)
 			r.clock = clock
@@ -303,5 +302,55 @@ func TestFlappingAnnotation(t *testing.T) {
 	pass()
 	if got := m.Annotations[lastApplied]; got != value {
 		t.Errorf("the Machine has value %q, want %q", got, value)
+	}
+}
+
+// While machines of a pool fail one after the other, one that is kept counts until its Node is drained, and until others could report their health.
+func TestKeptKeepsOthersFromFailing(t *testing.T) {
+	nodeThat := func(status corev1.ConditionStatus, message string) *corev1.Node {
+		node := nodeWith(corev1.NodeCondition{Type: machinev1alpha1.NodePreserved, Status: status, Message: message})
+		node.Name = "other"
+		return node
+	}
+	const draining = "The machine has failed. Its node is being drained. pods that are ending: a/b"
+	for name, tc := range map[string]struct {
+		since, left time.Duration
+		node        *corev1.Node // nil if it does not exist
+		want        machinev1alpha1.MachinePhase
+	}{
+		"it has just failed":                     {time.Second, time.Hour, nodeThat("", ""), machinev1alpha1.MachineUnknown},
+		"it was drained soon":                    {limits.Health - time.Minute, time.Hour, nodeThat(corev1.ConditionTrue, drained), machinev1alpha1.MachineUnknown},
+		"it has no Node, and has just failed":    {limits.Health - time.Minute, time.Hour, nil, machinev1alpha1.MachineUnknown},
+		"it is being drained for long":           {time.Hour, time.Hour, nodeThat(corev1.ConditionTrue, draining), machinev1alpha1.MachineUnknown},
+		"it was kept before it failed":           {time.Hour, time.Hour, nodeThat(corev1.ConditionTrue, "The machine is kept."), machinev1alpha1.MachineUnknown},
+		"it was drained, and failed a while ago": {limits.Health, time.Hour, nodeThat(corev1.ConditionTrue, drained), machinev1alpha1.MachineFailed},
+		"it has no Node that could be drained":   {limits.Health, time.Hour, nil, machinev1alpha1.MachineFailed},
+		"it is not kept any more":                {time.Hour, 0, nodeThat(corev1.ConditionTrue, drained), machinev1alpha1.MachineUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, node := machineIn(machinev1alpha1.MachineUnknown, time.Hour), unknownNode.DeepCopy()
+			m.Labels, node.Name = map[string]string{machinev1alpha1.NodeLabelKey: "n", "name": "pool"}, "n"
+			r := newReconciler(t, infrastructure{}, m, node, nil)
+			other := keptIn(machinev1alpha1.MachineFailed, tc.left, "when-failed")
+			other.Namespace, other.Name, other.Status.CurrentStatus.LastUpdateTime = m.Namespace, "other", ago(tc.since)
+			other.Labels = map[string]string{machinev1alpha1.NodeLabelKey: "other", "name": "pool"}
+			if err := r.controlCache.Create(t.Context(), other.DeepCopy()); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.controlCache.Status().Patch(t.Context(), other, client.MergeFrom(&machinev1alpha1.Machine{ObjectMeta: other.ObjectMeta})); err != nil {
+				t.Fatal(err)
+			}
+			if tc.node != nil {
+				if err := r.targetCache.Create(t.Context(), tc.node); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)}); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.controlCache.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil || m.Status.CurrentStatus.Phase != tc.want {
+				t.Errorf("phase is %q (%v), want %q", m.Status.CurrentStatus.Phase, err, tc.want)
+			}
+		})
 	}
 }

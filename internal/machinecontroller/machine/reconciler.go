@@ -237,7 +237,17 @@ func (r *reconciler) fail(ctx context.Context, o observation) (reconcile.Result,
 	replaced := 0
 	for i := range others.Items {
 		other := &others.Items[i]
-		if other.Name != o.machine.Name && poolOf(other) == poolOf(o.machine) && isBeingReplaced(other, r.clock.Now()) {
+		if other.Name == o.machine.Name || poolOf(other) != poolOf(o.machine) {
+			continue
+		}
+		var node *corev1.Node
+		if name := other.Labels[machinev1alpha1.NodeLabelKey]; name != "" && preservation.Kept(other, o.now) {
+			var err error
+			if node, err = nodeOf(ctx, r.targetCache, name); err != nil {
+				return reconcile.Result{}, err
+			}
+		}
+		if isBeingReplaced(other, node, limitsOf(other, r.limits), o.now) {
 			replaced++
 		}
 	}
