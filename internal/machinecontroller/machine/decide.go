@@ -280,10 +280,11 @@ func decideJoining(o observation, problem string) verdict {
 	}
 }
 
-// isBeingReplaced reports whether a machine counts as one that is being replaced, for the limit of others that may fail at the same time.
-func isBeingReplaced(machine *machinev1alpha1.Machine, now time.Time) bool {
+// isBeingReplaced reports whether a machine counts as one that is being replaced, for the limit of others that may fail at the same time. One that is kept,
+// maybe for days, does until its Node is drained, if it has one, and at least for the health timeout: in an outage, others have the time to recover.
+func isBeingReplaced(machine *machinev1alpha1.Machine, node *corev1.Node, limits Limits, now time.Time) bool {
 	if preservation.Kept(machine, now) {
-		return false // for days, maybe
+		return node != nil && !isDrainedAndKept(node) || now.Sub(machine.Status.CurrentStatus.LastUpdateTime.Time) < limits.Health
 	}
 	switch machine.Status.CurrentStatus.Phase {
 	case machinev1alpha1.MachineRunning, machinev1alpha1.MachineUnknown, machinev1alpha1.MachineInPlaceUpdating,

@@ -48,22 +48,41 @@ func takenOver(machine *machinev1alpha1.Machine, node *corev1.Node, now time.Tim
 	return out, false
 }
 
-// takeOver writes to a Machine what its Node says about keeping it, and changes it in memory too. If it has changed the Node instead, over is true, and
-// the event of the Node begins the next pass.
-func (r *reconciler) takeOver(ctx context.Context, machine *machinev1alpha1.Machine, node *corev1.Node) (over bool, err error) {
+// endKeeping removes the annotation of a Node whose time is over. The event of the Node begins the next pass. A webhook of the shoot may refuse that, or
+// add it again: then the Machine stays as it is, with a time that is over.
+func (r *reconciler) endKeeping(ctx context.Context, machine *machinev1alpha1.Machine, node *corev1.Node) error {
+	if _, over := takenOver(machine, node, r.clock.Now()); !over {
+		return nil
+	}
+	return kube.PatchMetadata(ctx, r.targetCache, node, func(o *metav1.PartialObjectMetadata) { delete(o.Annotations, machinev1alpha1.PreserveMachine) })
+}
+
+// takeOver writes to a Machine what its Node says about keeping it, and changes it in memory too, unless the time is over.
+func (r *reconciler) takeOver(ctx context.Context, machine *machinev1alpha1.Machine, node *corev1.Node) error {
 	annotations, over := takenOver(machine, node, r.clock.Now())
-	if over {
-		return true, kube.PatchMetadata(ctx, r.targetCache, node, func(o *metav1.PartialObjectMetadata) { delete(o.Annotations, machinev1alpha1.PreserveMachine) })
+	if over || maps.Equal(machine.Annotations, annotations) {
+		return nil
 	}
-	if apiequality.Semantic.DeepEqual(machine.Annotations, annotations) || len(machine.Annotations)+len(annotations) == 0 {
-		return false, nil
+	desired := machine.DeepCopy()
+	desired.Annotations = annotations
+	if err := r.controlCache.Patch(ctx, desired, client.MergeFrom(machine)); err != nil {
+		return fmt.Errorf("annotate Machine %s: %w", machine.Name, err)
 	}
-	before := machine.DeepCopy()
-	machine.Annotations = annotations
-	if err := r.controlCache.Patch(ctx, machine, client.MergeFrom(before)); err != nil {
-		return false, fmt.Errorf("annotate Machine %s: %w", machine.Name, err)
+	*machine = *desired
+	return nil
+}
+
+// takeOverInTime does what takeOver does, but not more often than a Machine may be written for that: users of the shoot can change the annotation of the
+// Node as often as they like. If it is too early, it returns the delay before the next pass.
+func (r *reconciler) takeOverInTime(ctx context.Context, machine *machinev1alpha1.Machine, node *corev1.Node) (time.Duration, error) {
+	now := r.clock.Now()
+	if annotations, over := takenOver(machine, node, now); over || maps.Equal(machine.Annotations, annotations) {
+		return 0, nil
 	}
-	return false, nil
+	if wait := r.takeovers.wait(client.ObjectKeyFromObject(machine), now); wait > 0 {
+		return wait, nil
+	}
+	return 0, r.takeOver(ctx, machine, node)
 }
 
 // keep brings the Node of a machine in line with whether the machine is kept for inspection: the cluster-autoscaler must not remove it, and if the machine
@@ -78,9 +97,11 @@ func (r *reconciler) keep(ctx context.Context, o observation) (time.Duration, er
 	if _, reachable := r.reachable(); o.node == nil || !reachable || failed && !kept {
 		return wait, nil
 	}
-	if _, err := r.takeOver(ctx, o.machine, o.node); err != nil { // it may have just recovered
+	later, err := r.takeOverInTime(ctx, o.machine, o.node) // it may have just recovered
+	if err != nil {
 		return 0, err
 	}
+	wait = sooner(wait, later)
 	node := keptNode(o.node, kept, failed)
 	if !apiequality.Semantic.DeepEqual(o.node, node) {
 		// With a lock, as taints are a list.
@@ -95,7 +116,7 @@ func (r *reconciler) keep(ctx context.Context, o observation) (time.Duration, er
 			return 0, err
 		}
 		if left != "" {
-			desired.Message, wait = "The machine has failed. Its node is being drained. "+left, min(wait, drainAgain)
+			desired.Message, wait = "The machine has failed. Its node is being drained. "+left, sooner(wait, drainAgain)
 		}
 	}
 	return wait, r.setPreservedCondition(ctx, node, desired)
@@ -125,6 +146,15 @@ func keptNode(before *corev1.Node, kept, failed bool) *corev1.Node {
 	return node
 }
 
+// drained is the message of the condition Preserved of a Node whose machine has failed, when all its pods have moved away.
+const drained = "The machine has failed. Its node is drained."
+
+// isDrainedAndKept reports whether a Node says that.
+func isDrainedAndKept(node *corev1.Node) bool {
+	c := nodeCondition(node, machinev1alpha1.NodePreserved)
+	return c != nil && c.Status == corev1.ConditionTrue && c.Message == drained
+}
+
 // preservedCondition returns the condition of a Node when all is done.
 func preservedCondition(machine *machinev1alpha1.Machine, kept, failed bool) corev1.NodeCondition {
 	c := corev1.NodeCondition{Type: machinev1alpha1.NodePreserved, Status: corev1.ConditionTrue, Reason: machinev1alpha1.PreservedByUser}
@@ -135,7 +165,7 @@ func preservedCondition(machine *machinev1alpha1.Machine, kept, failed bool) cor
 	case !kept:
 		c.Status, c.Reason, c.Message = corev1.ConditionFalse, machinev1alpha1.PreservationStopped, "The machine is not kept any more."
 	case failed:
-		c.Message = "The machine has failed. Its node is drained."
+		c.Message = drained
 	default:
 		c.Message = "The machine is kept."
 	}

@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"testing"
 	"time"
@@ -9,10 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/machinecontroller/preservation"
 )
 
 const (
@@ -116,7 +121,7 @@ func TestKeptNode(t *testing.T) {
 	}
 }
 
-// A failed machine that is kept runs again when its Node is healthy, is replaced if it is lost, and does not keep others from failing.
+// A failed machine that is kept runs again when its Node is healthy, and is replaced if it is lost.
 func TestDecideKept(t *testing.T) {
 	for name, tc := range map[string]struct {
 		left time.Duration
@@ -139,9 +144,6 @@ func TestDecideKept(t *testing.T) {
 			}
 			if v.phase != tc.want || code != tc.code {
 				t.Errorf("phase is %s, want %s; code is %q", v.phase, tc.want, code)
-			}
-			if got := isBeingReplaced(m, now); got != (tc.left == 0) {
-				t.Errorf("it is being replaced: %t", got)
 			}
 		})
 	}
@@ -207,4 +209,148 @@ func TestFailsAndIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	pass(machinev1alpha1.MachineRunning, false, false, machinev1alpha1.PreservationStopped)
+}
+
+// When the time is over, but the shoot refuses that the annotation of the Node is removed, or adds it again, the machine is replaced as others are.
+func TestAnnotationCannotBeRemoved(t *testing.T) {
+	refused := errors.New("denied by a webhook")
+	for name, refuse := range map[string]error{"it is added again": nil, "it is refused": refused} {
+		t.Run(name, func(t *testing.T) {
+			m, node := keptIn(machinev1alpha1.MachineRunning, -time.Hour, ""), unknownNode.DeepCopy()
+			m.Annotations = map[string]string{lastApplied: "now"}
+			node.Name, node.Annotations = "n", map[string]string{preserve: "now"}
+			r := newReconciler(t, infrastructure{}, m, node, nil)
+			r.targetCache = interceptor.NewClient(r.targetCache.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // a fake client
+				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+					return refuse
+				},
+			})
+			clock := testingclock.NewFakePassiveClock(now)
+			r.clock = clock
+			for _, want := range []machinev1alpha1.MachinePhase{machinev1alpha1.MachineUnknown, machinev1alpha1.MachineFailed} {
+				if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)}); !errors.Is(err, refuse) {
+					t.Errorf("error is %v", err)
+				}
+				if err := r.controlCache.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil || m.Status.CurrentStatus.Phase != want {
+					t.Fatalf("phase is %q (%v), want %q", m.Status.CurrentStatus.Phase, err, want)
+				}
+				clock.SetTime(clock.Now().Add(limits.Health))
+			}
+			if preservation.Kept(m, clock.Now()) {
+				t.Error("it is kept once more")
+			}
+		})
+	}
+}
+
+// Users of the shoot can change the annotation of a Node as often as they like. Its Machine, in the seed, is written now and then only, with the current
+// value at last, and that its Node is not healthy is noticed meanwhile.
+func TestFlappingAnnotation(t *testing.T) {
+	m, node := machineIn(machinev1alpha1.MachineRunning, time.Minute), readyNode.DeepCopy()
+	m.Labels, node.Name = map[string]string{machinev1alpha1.NodeLabelKey: "n"}, "n"
+	r := newReconciler(t, infrastructure{}, m, node, nil)
+	r.limits.Preserve = time.Hour
+	writes := 0
+	r.controlCache = interceptor.NewClient(r.controlCache.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // a fake client
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+			writes++
+			return c.Patch(ctx, o, p, options...)
+		},
+	})
+	clock := testingclock.NewFakePassiveClock(now)
+	r.clock = clock
+	value, requeue := "", time.Duration(0)
+	pass := func() {
+		t.Helper()
+		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		requeue = result.RequeueAfter
+		if err := r.controlCache.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 99 { // two per second
+		clock.SetTime(now.Add(time.Duration(i) * 500 * time.Millisecond))
+		value = []string{"now", "when-failed"}[i%2]
+		if err := r.targetCache.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil {
+			t.Fatal(err)
+		}
+		metav1.SetMetaDataAnnotation(&node.ObjectMeta, preserve, value)
+		if err := r.targetCache.Update(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		if i == 50 {
+			nodeCondition(node, corev1.NodeReady).Status = corev1.ConditionFalse
+			if err := r.targetCache.Status().Update(t.Context(), node); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass()
+	}
+	if most := writesAtOnce + 5; writes < writesAtOnce || writes > most {
+		t.Errorf("%d writes in 50s, want at most %d", writes, most)
+	}
+	if m.Status.CurrentStatus.Phase != machinev1alpha1.MachineUnknown {
+		t.Errorf("phase is %q", m.Status.CurrentStatus.Phase)
+	}
+	if requeue <= 0 || requeue > writeEvery {
+		t.Fatalf("the next pass is after %v, want one within %v", requeue, writeEvery)
+	}
+	clock.SetTime(clock.Now().Add(writeEvery))
+	pass()
+	if got := m.Annotations[lastApplied]; got != value {
+		t.Errorf("the Machine has value %q, want %q", got, value)
+	}
+}
+
+// While machines of a pool fail one after the other, one that is kept counts until its Node is drained, and until others could report their health.
+func TestKeptKeepsOthersFromFailing(t *testing.T) {
+	nodeThat := func(status corev1.ConditionStatus, message string) *corev1.Node {
+		node := nodeWith(corev1.NodeCondition{Type: machinev1alpha1.NodePreserved, Status: status, Message: message})
+		node.Name = "other"
+		return node
+	}
+	const draining = "The machine has failed. Its node is being drained. pods that are ending: a/b"
+	for name, tc := range map[string]struct {
+		since, left time.Duration
+		node        *corev1.Node // nil if it does not exist
+		want        machinev1alpha1.MachinePhase
+	}{
+		"it has just failed":                     {time.Second, time.Hour, nodeThat("", ""), machinev1alpha1.MachineUnknown},
+		"it was drained soon":                    {limits.Health - time.Minute, time.Hour, nodeThat(corev1.ConditionTrue, drained), machinev1alpha1.MachineUnknown},
+		"it has no Node, and has just failed":    {limits.Health - time.Minute, time.Hour, nil, machinev1alpha1.MachineUnknown},
+		"it is being drained for long":           {time.Hour, time.Hour, nodeThat(corev1.ConditionTrue, draining), machinev1alpha1.MachineUnknown},
+		"it was kept before it failed":           {time.Hour, time.Hour, nodeThat(corev1.ConditionTrue, "The machine is kept."), machinev1alpha1.MachineUnknown},
+		"it was drained, and failed a while ago": {limits.Health, time.Hour, nodeThat(corev1.ConditionTrue, drained), machinev1alpha1.MachineFailed},
+		"it has no Node that could be drained":   {limits.Health, time.Hour, nil, machinev1alpha1.MachineFailed},
+		"it is not kept any more":                {time.Hour, 0, nodeThat(corev1.ConditionTrue, drained), machinev1alpha1.MachineUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, node := machineIn(machinev1alpha1.MachineUnknown, time.Hour), unknownNode.DeepCopy()
+			m.Labels, node.Name = map[string]string{machinev1alpha1.NodeLabelKey: "n", "name": "pool"}, "n"
+			r := newReconciler(t, infrastructure{}, m, node, nil)
+			other := keptIn(machinev1alpha1.MachineFailed, tc.left, "when-failed")
+			other.Namespace, other.Name, other.Status.CurrentStatus.LastUpdateTime = m.Namespace, "other", ago(tc.since)
+			other.Labels = map[string]string{machinev1alpha1.NodeLabelKey: "other", "name": "pool"}
+			if err := r.controlCache.Create(t.Context(), other.DeepCopy()); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.controlCache.Status().Patch(t.Context(), other, client.MergeFrom(&machinev1alpha1.Machine{ObjectMeta: other.ObjectMeta})); err != nil {
+				t.Fatal(err)
+			}
+			if tc.node != nil {
+				if err := r.targetCache.Create(t.Context(), tc.node); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)}); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.controlCache.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil || m.Status.CurrentStatus.Phase != tc.want {
+				t.Errorf("phase is %q (%v), want %q", m.Status.CurrentStatus.Phase, err, tc.want)
+			}
+		})
+	}
 }

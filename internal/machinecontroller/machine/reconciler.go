@@ -62,8 +62,8 @@ type reconciler struct {
 	// detaching is since when a deletion has been waiting for volumes, by the UID of the Machine. After a restart of the process, the timeout
 	// begins again.
 	detaching sync.Map
-	// writes limits those of health.
-	writes writes
+	// writes limits those of health, takeovers those of what Nodes say about keeping their machines, so that neither has to wait for the other.
+	writes, takeovers writes
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -72,6 +72,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.controlCache.Get(ctx, request.NamespacedName, machine); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.writes.forget(request.NamespacedName)
+			r.takeovers.forget(request.NamespacedName)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -152,6 +153,7 @@ func (r *reconciler) ensure(ctx context.Context, machine *machinev1alpha1.Machin
 		}
 	}
 	var failure error
+	var later time.Duration
 	if o.node != nil {
 		if joining {
 			if err := r.label(ctx, machine, o.nodeName); err != nil {
@@ -161,14 +163,14 @@ func (r *reconciler) ensure(ctx context.Context, machine *machinev1alpha1.Machin
 		if deleted, err := r.deleteIfRequested(ctx, machine, o.node); deleted || err != nil {
 			return reconcile.Result{}, err
 		}
-		failure = r.syncNode(ctx, machine, o.node)
-		if over, err := r.takeOver(ctx, machine, o.node); over || err != nil {
-			return reconcile.Result{}, errors.Join(failure, err)
+		template := r.syncNode(ctx, machine, o.node)
+		failure = errors.Join(template, r.endKeeping(ctx, machine, o.node))
+		later, err = r.takeOverInTime(ctx, machine, o.node)
+		failure = errors.Join(failure, err)
+		// A Machine does not become Running before the node template is applied. The health of one that was Running is checked anyway.
+		if phase := machine.Status.CurrentStatus.Phase; template != nil && phase != machinev1alpha1.MachineRunning && phase != machinev1alpha1.MachineUnknown {
+			return reconcile.Result{}, failure
 		}
-	}
-	// A Machine does not become Running before the node template is applied. The health of one that was Running is checked anyway.
-	if phase := machine.Status.CurrentStatus.Phase; failure != nil && phase != machinev1alpha1.MachineRunning && phase != machinev1alpha1.MachineUnknown {
-		return reconcile.Result{}, failure
 	}
 	wait, err := r.updateInPlace(ctx, o)
 	if err != nil {
@@ -179,12 +181,18 @@ func (r *reconciler) ensure(ctx context.Context, machine *machinev1alpha1.Machin
 		return result, errors.Join(failure, err)
 	}
 	keep, err := r.keep(ctx, o)
-	for _, wait := range []time.Duration{wait, keep} {
-		if wait > 0 && (result.RequeueAfter == 0 || wait < result.RequeueAfter) {
-			result.RequeueAfter = wait
-		}
+	for _, wait := range []time.Duration{wait, keep, later} {
+		result.RequeueAfter = sooner(result.RequeueAfter, wait)
 	}
 	return result, errors.Join(failure, err)
+}
+
+// sooner returns the shorter one of two delays, of which 0 is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a > 0 && b > 0 {
+		return min(a, b)
+	}
+	return max(a, b)
 }
 
 // check decides on the phase of the machine, and reports it. observed is set if the driver was called before.
@@ -215,10 +223,7 @@ func (r *reconciler) check(ctx context.Context, o observation, observed bool) (r
 	}
 	v.addresses = o.addresses
 	wait, err := r.reportHealth(ctx, machine, v, o.node)
-	if wait > 0 && (v.recheck == 0 || wait < v.recheck) {
-		v.recheck = wait
-	}
-	return reconcile.Result{RequeueAfter: v.recheck}, err
+	return reconcile.Result{RequeueAfter: sooner(v.recheck, wait)}, err
 }
 
 // fail decides once more with the current state from the API servers, while no other Machine may fail: a Machine that has failed is replaced.
@@ -232,7 +237,17 @@ func (r *reconciler) fail(ctx context.Context, o observation) (reconcile.Result,
 	replaced := 0
 	for i := range others.Items {
 		other := &others.Items[i]
-		if other.Name != o.machine.Name && poolOf(other) == poolOf(o.machine) && isBeingReplaced(other, r.clock.Now()) {
+		if other.Name == o.machine.Name || poolOf(other) != poolOf(o.machine) {
+			continue
+		}
+		var node *corev1.Node
+		if name := other.Labels[machinev1alpha1.NodeLabelKey]; name != "" && preservation.Kept(other, o.now) {
+			var err error
+			if node, err = nodeOf(ctx, r.targetCache, name); err != nil {
+				return reconcile.Result{}, err
+			}
+		}
+		if isBeingReplaced(other, node, limitsOf(other, r.limits), o.now) {
 			replaced++
 		}
 	}
@@ -243,9 +258,9 @@ func (r *reconciler) fail(ctx context.Context, o observation) (reconcile.Result,
 			return reconcile.Result{}, err
 		}
 	}
-	if o.node != nil {
-		// Whether it is kept is decided together with its phase.
-		if over, err := r.takeOver(ctx, o.machine, o.node); over || err != nil {
+	if o.node != nil && decide(o).phase == machinev1alpha1.MachineFailed {
+		// Whether it is kept is decided together with its phase. That does not wait, as a machine fails only once.
+		if err := r.takeOver(ctx, o.machine, o.node); err != nil {
 			return reconcile.Result{}, err
 		}
 	}

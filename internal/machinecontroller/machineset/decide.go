@@ -120,7 +120,7 @@ func keep(set *machinev1alpha1.MachineSet, failed []*machinev1alpha1.Machine, no
 			candidates = append(candidates, machine)
 		}
 	}
-	most := int(ptr.Deref(set.Spec.AutoPreserveFailedMachineMax, 0))
+	most := int(max(0, ptr.Deref(set.Spec.AutoPreserveFailedMachineMax, 0)))
 	slices.SortFunc(automatic, func(a, b *machinev1alpha1.Machine) int { return compareExpiry(b, a) })
 	automatic = automatic[:min(most, len(automatic))]
 	slices.SortFunc(candidates, func(a, b *machinev1alpha1.Machine) int {

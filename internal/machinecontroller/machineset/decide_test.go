@@ -154,6 +154,9 @@ func TestKeep(t *testing.T) {
 		"not more when the maximum was lowered": {3, most(1), []*machinev1alpha1.Machine{
 			machine("a", failed, by(auto), until(2*time.Hour)), machine("b", failed, by(auto), until(time.Hour)), machine("c", failed, by(auto)),
 		}, false, result{create: 2, delete: []string{"a", "b"}}},
+		"not with an invalid maximum": {2, most(-1), []*machinev1alpha1.Machine{
+			machine("a", failed), machine("b", failed, by(auto), until(time.Hour)),
+		}, false, result{create: 2, delete: []string{"a", "b"}}},
 		"not if the user says no": {1, most(1), []*machinev1alpha1.Machine{machine("a", failed, by(never))}, false, result{create: 1, delete: []string{"a"}}},
 		"not once more":           {1, most(1), []*machinev1alpha1.Machine{machine("a", failed, until(-time.Hour))}, false, result{create: 1, delete: []string{"a"}}},
 		"not what is lost":        {1, most(1), []*machinev1alpha1.Machine{machine("a", failed, lost)}, false, result{create: 1, delete: []string{"a"}}},
