@@ -19,6 +19,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/client-go/dynamic"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/test/env"
 )
@@ -135,6 +136,10 @@ func (g *garden) cameTooLate(t *testing.T, r refusal) bool {
 		return false
 	}
 	resource := schema.GroupVersionResource{Group: r.object.APIGroup, Version: r.object.APIVersion, Resource: r.object.Resource}
-	_, err := dynamic.NewForConfigOrDie(g.Config).Resource(resource).Namespace(r.object.Namespace).Get(t.Context(), r.object.Name, metav1.GetOptions{})
+	namespace := r.object.Namespace
+	if namespace == constants.GardenerSeedLeaseNamespace { // The Lease belongs to the Seed, and nothing collects garbage here.
+		resource, namespace = corev1beta1.SchemeGroupVersion.WithResource("seeds"), ""
+	}
+	_, err := dynamic.NewForConfigOrDie(g.Config).Resource(resource).Namespace(namespace).Get(t.Context(), r.object.Name, metav1.GetOptions{})
 	return apierrors.IsNotFound(err)
 }
