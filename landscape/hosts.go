@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,10 +19,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
@@ -239,18 +236,9 @@ func hostsExtension(chart, image string) (*operatorv1alpha1.Extension, error) {
 		resources = append(resources, corev1beta1.ControllerResource{Kind: kind, Type: hostsType})
 	}
 	resources = append(resources, corev1beta1.ControllerResource{Kind: "OperatingSystemConfig", Type: "debian"})
-	return &operatorv1alpha1.Extension{
-		ObjectMeta: metav1.ObjectMeta{Name: charts.ProviderHosts},
-		Spec: operatorv1alpha1.ExtensionSpec{
-			Resources: resources,
-			Deployment: &operatorv1alpha1.Deployment{Extension: &operatorv1alpha1.ExtensionDeploymentSpec{
-				DeploymentSpec: operatorv1alpha1.DeploymentSpec{Helm: &operatorv1alpha1.ExtensionHelm{
-					OCIRepository: &gardencorev1.OCIRepository{Ref: &chart},
-				}},
-				Values: &apiextensionsv1.JSON{Raw: values}, Policy: new(corev1beta1.ControllerDeploymentPolicyAlways), InjectGardenKubeconfig: new(false),
-			}},
-		},
-	}, nil
+	extension := extensionOf(charts.ProviderHosts, chart, resources, &apiextensionsv1.JSON{Raw: values}, nil)
+	extension.Spec.Deployment.Extension.Policy = new(corev1beta1.ControllerDeploymentPolicyAlways)
+	return extension, nil
 }
 
 // hostSamples are the objects that Shoots on servers refer to.
@@ -265,11 +253,10 @@ func (u *upRun) hostSamples() ([]client.Object, error) {
 			all = append(all, object)
 			continue
 		}
-		profile := &corev1beta1.CloudProfile{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, profile); err != nil {
+		profile, err := u.cloudProfile(object)
+		if err != nil {
 			return nil, err
 		}
-		profile.Spec.Kubernetes.Versions = kubernetesVersions(slices.Collect(maps.Keys(u.artifacts.kubernetes)))
 		all = append(all, profile)
 	}
 	return all, nil

@@ -31,25 +31,26 @@ func (u *upRun) providerExtension(ctx context.Context) (*operatorv1alpha1.Extens
 		return nil, err
 	}
 	runtimeValues, err := json.Marshal(map[string]any{"image": u.image, "dns": runtimeDNS})
-	return extensionOf(reference, values, &apiextensionsv1.JSON{Raw: runtimeValues}), err
+	extension := extensionOf(charts.ProviderLocal, reference, providerResources(), values, &apiextensionsv1.JSON{Raw: runtimeValues})
+	// Buckets are directories of the node.
+	extension.Annotations = map[string]string{constants.PodSecurityEnforce: string(podsecurityapi.LevelPrivileged)}
+	return extension, err
 }
 
-// extensionOf is the Extension of provider-local, given the reference of its chart, and the values for seeds and for the runtime cluster.
-func extensionOf(chart string, values, runtimeValues *apiextensionsv1.JSON) *operatorv1alpha1.Extension {
+// extensionOf is an Extension, given the reference of its chart, and the values for seeds and for the runtime cluster.
+func extensionOf(
+	name, chart string, resources []corev1beta1.ControllerResource, values, runtimeValues *apiextensionsv1.JSON,
+) *operatorv1alpha1.Extension {
 	return &operatorv1alpha1.Extension{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: charts.ProviderLocal,
-			// Buckets are directories of the node.
-			Annotations: map[string]string{constants.PodSecurityEnforce: string(podsecurityapi.LevelPrivileged)},
-		},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: operatorv1alpha1.ExtensionSpec{
-			Resources: providerResources(),
+			Resources: resources,
 			Deployment: &operatorv1alpha1.Deployment{Extension: &operatorv1alpha1.ExtensionDeploymentSpec{
 				DeploymentSpec: operatorv1alpha1.DeploymentSpec{Helm: &operatorv1alpha1.ExtensionHelm{
 					OCIRepository: &gardencorev1.OCIRepository{Ref: &chart},
 				}},
 				Values: values, RuntimeClusterValues: runtimeValues,
-				// It does not use the garden, and would have its credentials by default.
+				// They do not use the garden, and would have its credentials by default.
 				InjectGardenKubeconfig: new(false),
 			}},
 		},

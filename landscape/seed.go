@@ -244,8 +244,8 @@ func (u *upRun) samples() ([]client.Object, error) {
 	var all []client.Object
 	for _, object := range objects {
 		if object.GetKind() == "CloudProfile" {
-			profile := &corev1beta1.CloudProfile{}
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, profile); err != nil {
+			profile, err := u.cloudProfile(object)
+			if err != nil {
 				return nil, err
 			}
 			raw, err := json.Marshal(cloudProfileConfig(profile, image.Reference))
@@ -253,7 +253,6 @@ func (u *upRun) samples() ([]client.Object, error) {
 				return nil, err
 			}
 			profile.Spec.ProviderConfig = &runtime.RawExtension{Raw: raw}
-			profile.Spec.Kubernetes.Versions = kubernetesVersions(slices.Collect(maps.Keys(u.artifacts.kubernetes)))
 			all = append(all, profile)
 			continue
 		}
@@ -269,6 +268,16 @@ func (u *upRun) samples() ([]client.Object, error) {
 		all = append(all, object)
 	}
 	return all, nil
+}
+
+// cloudProfile is one of the examples, with the versions of Kubernetes that were built.
+func (u *upRun) cloudProfile(object *unstructured.Unstructured) (*corev1beta1.CloudProfile, error) {
+	profile := &corev1beta1.CloudProfile{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, profile); err != nil {
+		return nil, err
+	}
+	profile.Spec.Kubernetes.Versions = kubernetesVersions(slices.Collect(maps.Keys(u.artifacts.kubernetes)))
+	return profile, nil
 }
 
 // setInfrastructure sets the cluster whose pods are the machines of shoots with the credentials. With several seeds it is always the same one, so that a

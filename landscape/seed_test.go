@@ -173,7 +173,7 @@ func TestProviderExtension(t *testing.T) {
 		}
 		return &apiextensionsv1.JSON{Raw: data}
 	}
-	e := extensionOf("172.30.0.1:5000/charts/provider-local:v1", raw(map[string]any{"image": "gardener", "dns": seeds}), raw(map[string]any{"image": "gardener", "dns": garden}))
+	e := extensionOf("provider-local", "172.30.0.1:5000/charts/provider-local:v1", providerResources(), raw(map[string]any{"image": "gardener", "dns": seeds}), raw(map[string]any{"image": "gardener", "dns": garden}))
 	if errs := operatorvalidation.ValidateExtension(e); len(errs) > 0 {
 		t.Error(errs.ToAggregate())
 	}

@@ -158,7 +158,7 @@ func isDrainedAndKept(node *corev1.Node) bool {
 // preservedCondition returns the condition of a Node when all is done.
 func preservedCondition(machine *machinev1alpha1.Machine, kept, failed bool) corev1.NodeCondition {
 	c := corev1.NodeCondition{Type: machinev1alpha1.NodePreserved, Status: corev1.ConditionTrue, Reason: machinev1alpha1.PreservedByUser}
-	if preservation.Value(machine) == machinev1alpha1.PreserveAuto {
+	if preservation.Automatic(machine) {
 		c.Reason = machinev1alpha1.PreservedByMCM
 	}
 	switch {

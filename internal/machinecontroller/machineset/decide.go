@@ -112,7 +112,7 @@ func keep(set *machinev1alpha1.MachineSet, failed []*machinev1alpha1.Machine, no
 	var automatic, candidates []*machinev1alpha1.Machine
 	for _, machine := range failed {
 		switch {
-		case preservation.Kept(machine, now) && isAutomatic(machine):
+		case preservation.Kept(machine, now) && preservation.Automatic(machine):
 			automatic = append(automatic, machine)
 		case preservation.Kept(machine, now):
 			kept = append(kept, machine)
@@ -128,10 +128,6 @@ func keep(set *machinev1alpha1.MachineSet, failed []*machinev1alpha1.Machine, no
 	})
 	preserve = candidates[:min(most-len(automatic), len(candidates))]
 	return slices.Concat(kept, automatic, preserve), preserve
-}
-
-func isAutomatic(machine *machinev1alpha1.Machine) bool {
-	return preservation.Value(machine) == machinev1alpha1.PreserveAuto
 }
 
 // leftOf is how long a machine is still kept; 0 if it is not, or not known yet.
@@ -206,7 +202,7 @@ func compareKept(a, b *machinev1alpha1.Machine, now time.Time) int {
 		switch {
 		case !preservation.Active(m, now) && !preservation.Kept(m, now):
 			return 0
-		case isAutomatic(m):
+		case preservation.Automatic(m):
 			return 1
 		}
 		return 2
@@ -334,7 +330,7 @@ func status(
 		}
 		if kept {
 			out.PreservedFailedReplicas++
-			if isAutomatic(machine) {
+			if preservation.Automatic(machine) {
 				automatic++
 			}
 		}

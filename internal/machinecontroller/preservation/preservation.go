@@ -29,6 +29,11 @@ func Value(machine *machinev1alpha1.Machine) string {
 	return ""
 }
 
+// Automatic reports whether a Machine is kept, or would be, as its pool keeps failed machines by itself.
+func Automatic(machine *machinev1alpha1.Machine) bool {
+	return Value(machine) == machinev1alpha1.PreserveAuto
+}
+
 // Exists reports whether there is something to look at: the machine was created, and is not lost.
 func Exists(machine *machinev1alpha1.Machine) bool {
 	last := machine.Status.LastOperation
