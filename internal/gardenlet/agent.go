@@ -64,11 +64,14 @@ type gardenCluster struct {
 	access *credentials.Access
 }
 
-// Start connects to the garden, registers the seed, adds the controllers, and renews the credentials for the garden until the context ends.
+// Start connects to the garden, checks that the versions work together, registers the seed, adds the controllers, and renews the credentials for the garden until the context ends.
 func (a *agent) Start(ctx context.Context) error {
 	ctx = logf.IntoContext(ctx, a.GetLogger())
 	garden, err := a.connect(ctx)
 	if err != nil {
+		return err
+	}
+	if err := checkSkew(ctx, garden.api, a.gardener.Version, a.GetLogger()); err != nil {
 		return err
 	}
 	if err := a.register(ctx, garden); err != nil {

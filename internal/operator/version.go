@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+	"gardener.cloud/gardener/internal/skew"
 )
 
 // checkVersion refuses to start if the version is not made to follow the one that reconciled the Garden last.
@@ -35,21 +36,9 @@ func checkVersion(ctx context.Context, runtimeAPI client.Reader, version string,
 			log.Info("Version of the Garden is not checked, as that of this process cannot be read", "version", version)
 			return nil
 		}
-		if err := checkUpgrade(last, own); err != nil {
+		if err := skew.Follow(last, own); err != nil {
 			return fmt.Errorf("Garden %q: %w", garden.Name, err)
 		}
-	}
-	return nil
-}
-
-// checkUpgrade returns why one version must not follow another, or nil. Builds of the same version are alike, whatever follows its numbers.
-func checkUpgrade(last, own *semver.Version) error {
-	core := func(v *semver.Version) *semver.Version { return semver.New(v.Major(), v.Minor(), v.Patch(), "", "") }
-	switch last, own := core(last), core(own); {
-	case own.LessThan(last):
-		return fmt.Errorf("it was reconciled by version v%s, and gardener-operator v%s must not go back", last, own)
-	case own.Major() != last.Major(), own.Minor() > last.Minor()+1:
-		return fmt.Errorf("it was reconciled by version v%s, and gardener-operator v%s must not skip a minor version", last, own)
 	}
 	return nil
 }

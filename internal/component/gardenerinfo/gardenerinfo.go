@@ -31,3 +31,9 @@ func ConfigMap(server APIServer) (*corev1.ConfigMap, error) {
 		Data:       map[string]string{keyAPIServer: string(text)},
 	}, nil
 }
+
+// Read returns what the ConfigMap says of gardener-apiserver.
+func Read(info *corev1.ConfigMap) (server APIServer, err error) {
+	err = yaml.Unmarshal([]byte(info.Data[keyAPIServer]), &server)
+	return server, err
+}

@@ -1,0 +1,45 @@
+// Package skew decides which versions of Gardener's processes work with each other (docs/upgrades.md). Builds of a version are alike: what follows
+// its three numbers is not compared.
+package skew
+
+import (
+	"fmt"
+
+	"github.com/Masterminds/semver/v3"
+)
+
+// Follow returns why gardener-operator with a version must not reconcile a Garden that another one has reconciled last, or nil. It may be newer by one
+// minor version, and older within the minor version, so that a patch can be rolled back.
+func Follow(last, own *semver.Version) error {
+	switch distance := minors(last, own); {
+	case distance < 0:
+		return fmt.Errorf("it was reconciled by version v%s, and gardener-operator v%s must not go back to an earlier minor version", last, own)
+	case distance > 1:
+		return fmt.Errorf("it was reconciled by version v%s, and gardener-operator v%s must not skip a minor version", last, own)
+	}
+	return nil
+}
+
+// Agent returns why a gardenlet with a version must not act in a garden with another one, or nil. A newer gardenlet writes and reads what the garden
+// does not know yet, and would lose it.
+func Agent(garden, own *semver.Version) error {
+	if minors(garden, own) > 0 {
+		return fmt.Errorf("the garden has version v%s, and gardenlet v%s must not have a later minor version: upgrade the garden first", garden, own)
+	}
+	return nil
+}
+
+// Late returns why a gardenlet with a version should be upgraded before the garden is upgraded again, or nil. It still works: a seed whose gardenlet
+// stopped would be worse.
+func Late(garden, own *semver.Version) error {
+	if minors(own, garden) > 1 {
+		return fmt.Errorf("the garden has version v%s, and gardenlet v%s is older than the previous minor version, which was never tried together", garden, own)
+	}
+	return nil
+}
+
+// minors returns how many minor versions the second one is later. All of another major version are far away.
+func minors(a, b *semver.Version) int {
+	const far = 1000
+	return (int(b.Major())-int(a.Major()))*far + int(b.Minor()) - int(a.Minor()) //nolint:gosec // versions are small
+}
