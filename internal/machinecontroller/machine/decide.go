@@ -120,6 +120,8 @@ type observation struct {
 	// nodeName is the name of its Node, node the Node, if there is one.
 	nodeName string
 	node     *corev1.Node
+	// unlabeled is set if the node template could not be applied to the Node. A machine does not join without it.
+	unlabeled bool
 	// addresses are those from the infrastructure.
 	addresses []corev1.NodeAddress
 	// lost is why the machine does not exist at the infrastructure any more, empty if it does.
@@ -255,6 +257,9 @@ func decideJoining(o observation, problem string) verdict {
 	}
 	if problem == "" && hasTaint(o.node, constants.TaintNodeCriticalComponentsNotReady) {
 		problem = fmt.Sprintf("Node %s: critical components are not ready", o.nodeName)
+	}
+	if problem == "" && o.unlabeled { // the error is not repeated here: webhooks of users may have written it
+		problem = fmt.Sprintf("Node %s: its labels, annotations and taints cannot be applied", o.nodeName)
 	}
 	if problem == "" {
 		return verdict{

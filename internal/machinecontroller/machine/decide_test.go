@@ -73,6 +73,16 @@ func TestDecide(t *testing.T) {
 		"one that has joined runs": {
 			machine: machineIn(pending, time.Minute), node: readyNode, want: verdict{phase: running, joined: true}, says: "The machine joined the cluster as Node n.",
 		},
+		"one whose Node refuses its labels waits": {
+			machine: machineIn(pending, time.Minute), node: readyNode, change: func(o *observation) { o.unlabeled = true },
+			want: verdict{phase: pending, recheck: 19 * time.Minute},
+			says: "Waiting for the machine to join. Node n: its labels, annotations and taints cannot be applied",
+		},
+		"one whose Node refuses its labels fails in the end": {
+			machine: machineIn(pending, 20*time.Minute), node: readyNode, change: func(o *observation) { o.unlabeled = true },
+			want: verdict{phase: failed},
+			says: "The machine did not join within 20m0s. Node n: its labels, annotations and taints cannot be applied",
+		},
 		"one whose creation failed before runs when it has joined": {
 			machine: machineIn(machinev1alpha1.MachineCrashLoopBackOff, time.Minute), node: readyNode, want: verdict{phase: running, joined: true},
 			says: "The machine joined the cluster as Node n.",

@@ -167,15 +167,10 @@ func (r *reconciler) ensure(ctx context.Context, machine *machinev1alpha1.Machin
 		failure = errors.Join(template, r.endKeeping(ctx, machine, o.node))
 		later, err = r.takeOverInTime(ctx, machine, o.node)
 		failure = errors.Join(failure, err)
-		// A Machine does not become Running before the node template is applied. The health of one that was Running is checked anyway.
-		if phase := machine.Status.CurrentStatus.Phase; template != nil && phase != machinev1alpha1.MachineRunning && phase != machinev1alpha1.MachineUnknown {
-			return reconcile.Result{}, failure
-		}
+		o.unlabeled = template != nil
 	}
 	wait, err := r.updateInPlace(ctx, o)
-	if err != nil {
-		return reconcile.Result{}, errors.Join(failure, err)
-	}
+	failure = errors.Join(failure, err) // it says nothing about the health
 	result, err := r.check(ctx, o, joining)
 	if err != nil {
 		return result, errors.Join(failure, err)
@@ -265,6 +260,10 @@ func (r *reconciler) fail(ctx context.Context, o observation) (reconcile.Result,
 		}
 	}
 	v := decide(o)
+	if v.phase != machinev1alpha1.MachineFailed {
+		wait, err := r.reportHealth(ctx, o.machine, v, o.node)
+		return reconcile.Result{RequeueAfter: sooner(v.recheck, wait)}, err
+	}
 	return reconcile.Result{RequeueAfter: v.recheck}, r.report(ctx, o.machine, v, o.node)
 }
 
