@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -218,13 +219,14 @@ func applyToGarden(ctx context.Context, c client.Client, objects ...client.Objec
 	return retryReplaced(func() error { return kube.Apply(ctx, c, fieldOwner, objects...) })
 }
 
-// retryReplaced retries requests that fail while gardener-apiserver, or the pods of a webhook, are rolling.
+// retryReplaced retries requests that fail while the kube-apiserver, gardener-apiserver, or the pods of a webhook are rolling.
 func retryReplaced(do func() error) error {
 	replaced := func(err error) bool {
 		var discovery *apiutil.ErrResourceDiscoveryFailed
 		// A webhook does not respond for a moment after its pod was replaced.
 		webhook := apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
-		return errors.As(err, &discovery) || apierrors.IsServiceUnavailable(err) || webhook
+		gone := utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err)
+		return errors.As(err, &discovery) || apierrors.IsServiceUnavailable(err) || webhook || gone
 	}
 	patience := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 1.2, Jitter: 0.1, Steps: 27} // more than two minutes
 	return retry.OnError(patience, replaced, do)

@@ -44,19 +44,44 @@ type users struct {
 	creations, changes, deletions int
 }
 
+// disturbance is a landscape whose users create, change and delete shoots while processes are killed.
+type disturbance struct {
+	landscape, manifest, programs *string
+	users                         *int
+	seed                          *uint64
+	longest                       *time.Duration
+}
+
+func disturbanceFlags(flags *flag.FlagSet) *disturbance {
+	return &disturbance{
+		landscape: flags.String("landscape", "local", "name of the landscape, which must be up"),
+		users:     flags.Int("users", 3, "how many shoots there are at the same time"),
+		manifest:  flags.String("f", "example/shoot-workerless.yaml", "the shoot to create, with other names"),
+		programs:  flags.String("programs", everything, "what is killed; empty for nothing"),
+		seed:      flags.Uint64("seed", 0, "of the random numbers, to repeat a run"),
+		longest:   flags.Duration("longest", 10*time.Second, "the longest time between two kills"),
+	}
+}
+
 // runShoots lets some users create, change and delete shoots while everything is killed, and checks what is left in the end.
 func runShoots(ctx context.Context, flags *flag.FlagSet, args []string) error {
-	name := flags.String("landscape", "local", "name of the landscape, which must be up")
+	d := disturbanceFlags(flags)
 	duration := flags.Duration("duration", 20*time.Minute, "how long processes are killed")
-	count := flags.Int("users", 3, "how many shoots there are at the same time")
-	manifest := flags.String("f", "example/shoot-workerless.yaml", "the shoot to create, with other names")
-	programs := flags.String("programs", everything, "what is killed")
-	seed := flags.Uint64("seed", 0, "of the random numbers, to repeat a run")
-	longest := flags.Duration("longest", 10*time.Second, "the longest time between two kills")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	l, c, err := open(*name)
+	return d.run(ctx, func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+		case <-time.After(*duration):
+		}
+		return nil
+	})
+}
+
+// run disturbs the landscape until meanwhile returns, and checks that everything matches its spec then.
+func (d *disturbance) run(ctx context.Context, meanwhile func(context.Context) error) error {
+	l, c, err := open(*d.landscape)
 	if err != nil {
 		return err
 	}
@@ -64,22 +89,25 @@ func runShoots(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	if err != nil {
 		return err
 	}
-	random := newRandom(*seed)
-	u := &users{l: l, clients: c, before: before, manifest: *manifest, random: random}
-	k := &killer{landscape: *name, programs: strings.Split(*programs, ","), random: rand.New(random), shortest: time.Second, longest: *longest} //nolint:gosec // as above
+	random := newRandom(*d.seed)
+	u := &users{l: l, clients: c, before: before, manifest: *d.manifest, random: random}
+	//nolint:gosec // as above
+	k := &killer{landscape: *d.landscape, programs: strings.Split(*d.programs, ","), random: rand.New(random), shortest: time.Second, longest: *d.longest}
 	other, err := newIntruder(l, c.garden)
 	if err != nil {
 		return err
 	}
-	using, stop := context.WithTimeout(ctx, *duration)
+	using, stop := context.WithCancel(ctx)
 	defer stop()
 	var running sync.WaitGroup
 	running.Go(func() { k.run(using) })
 	running.Go(func() { other.run(using) })
-	last := make([]*corev1beta1.Shoot, *count)
+	last := make([]*corev1beta1.Shoot, *d.users)
 	for i := range last {
 		running.Go(func() { last[i] = u.use(using, fmt.Sprintf("%s%d", chaosPrefix, i)) })
 	}
+	failure := meanwhile(using)
+	stop()
 	running.Wait()
 	if ctx.Err() != nil {
 		return u.clean(ctx)
@@ -87,7 +115,7 @@ func runShoots(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	fmt.Fprintln(os.Stderr, "Nothing is killed any more; waiting until everything matches its spec")
 	printKills(k.kills)
 	fmt.Printf("%-32s %d\n%-32s %d\n%-32s %d\n", "shoots created", u.creations, "shoots changed", u.changes, "shoots deleted", u.deletions)
-	err = errors.Join(other.report(), u.settle(ctx, last))
+	err = errors.Join(failure, other.report(), u.settle(ctx, last))
 	if ctx.Err() != nil {
 		return u.clean(ctx)
 	}

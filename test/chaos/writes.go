@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,34 +24,52 @@ func runWrites(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", *file)
+	c, err := writer(*file)
 	if err != nil {
 		return err
+	}
+	writing, stop := context.WithTimeout(ctx, *duration)
+	defer stop()
+	return writes(ctx, writing, c, *pause)
+}
+
+// writer returns a client that waits for an answer for up to ten seconds.
+func writer(kubeconfig string) (client.Client, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
 	}
 	config.QPS, config.Timeout = -1, 10*time.Second
-	c, err := client.New(config, client.Options{})
-	if err != nil {
-		return err
-	}
-	acknowledged, outage, failures := write(ctx, c, *duration, *pause)
+	return client.New(config, client.Options{})
+}
+
+// writes writes until the second context ends, prints what came of it, and deletes what was written.
+func writes(ctx, writing context.Context, c client.Client, pause time.Duration) error {
+	run := strconv.FormatInt(time.Now().UnixNano(), 36)
+	acknowledged, outage, failures := write(writing, c, run, pause)
 	lost, err := missing(ctx, c, acknowledged)
 	fmt.Printf("%-32s %d\n%-32s %d\n%-32s %s\n%-32s %d\n", "writes acknowledged", len(acknowledged), "writes failed", failures,
 		"longest time without a write", outage.Round(time.Millisecond), "acknowledged writes lost", len(lost))
 	if len(lost) > 0 {
 		err = errors.Join(err, fmt.Errorf("lost: %v", lost))
 	}
-	return err
+	return errors.Join(err, c.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(metav1.NamespaceDefault), client.MatchingLabels{runLabel: run}))
 }
 
-// write writes for some time. It returns the names of acknowledged objects, and the longest time between two acknowledgements.
-func write(ctx context.Context, c client.Client, duration, pause time.Duration) (acknowledged []string, outage time.Duration, failures int) {
+// runLabel is the label of the objects of a run.
+const runLabel = "chaos"
+
+// write writes until the context ends. It returns the names of acknowledged objects, and the longest time between two acknowledgements.
+func write(ctx context.Context, c client.Client, run string, pause time.Duration) (acknowledged []string, outage time.Duration, failures int) {
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
-	run, begin := time.Now().Unix(), time.Now()
+	begin := time.Now()
 	last := begin
-	for i := 0; time.Since(begin) < duration && ctx.Err() == nil; i++ {
-		name := fmt.Sprintf("write-%d-%d", run, i)
-		err := c.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}})
+	for i := 0; ctx.Err() == nil; i++ {
+		name := fmt.Sprintf("write-%s-%d", run, i)
+		err := c.Create(context.WithoutCancel(ctx), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Namespace: metav1.NamespaceDefault, Name: name, Labels: map[string]string{runLabel: run},
+		}})
 		if err != nil {
 			failures++
 			fmt.Printf("%8s %v\n", time.Since(begin).Round(time.Millisecond), err)

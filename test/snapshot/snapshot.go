@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 )
 
 // passing are the resources whose objects are created and deleted by controllers all the time.
@@ -25,7 +27,8 @@ var passing = []string{
 // interval is how often a cluster is listed until it is as before. All of its kinds are too many to watch.
 const interval = time.Second
 
-// Take lists every object of a cluster, as "resource.group namespace name", sorted, except for those in the given namespaces.
+// Take lists every object of a cluster, as "resource.group namespace name", sorted, except for those in the given namespaces, and for those that
+// the garbage collector deletes some time after nothing refers to them any more.
 func Take(ctx context.Context, config *rest.Config, without ...string) ([]string, error) {
 	// Every kind is listed: the usual limit of requests would be most of the time.
 	config = rest.CopyConfig(config)
@@ -57,7 +60,7 @@ func Take(ctx context.Context, config *rest.Config, without ...string) ([]string
 				return nil, fmt.Errorf("list %s: %w", resource.Name, err)
 			}
 			for _, object := range list.Items {
-				if !slices.Contains(without, object.Namespace) && (resource.Name != "namespaces" || !slices.Contains(without, object.Name)) {
+				if object.Labels[resourcesv1alpha1.GarbageCollectable] == "" && !slices.Contains(without, object.Namespace) && (resource.Name != "namespaces" || !slices.Contains(without, object.Name)) {
 					found = append(found, strings.Join([]string{resource.Name + "." + version.Group, object.Namespace, object.Name}, " "))
 				}
 			}
