@@ -58,6 +58,9 @@ func runUpgrade(ctx context.Context, flags *flag.FlagSet, args []string) error {
 				return nil
 			}
 			fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+			if ctx.Err() != nil {
+				break
+			}
 		}
 		return fmt.Errorf("%s: %w", name, err)
 	}

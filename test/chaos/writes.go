@@ -63,7 +63,7 @@ const runLabel = "chaos"
 func write(ctx context.Context, c client.Client, run string, pause time.Duration) (acknowledged []string, outage time.Duration, failures int) {
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
-	begin := time.Now()
+	begin, said := time.Now(), ""
 	last := begin
 	for i := 0; ctx.Err() == nil; i++ {
 		name := fmt.Sprintf("write-%s-%d", run, i)
@@ -72,7 +72,10 @@ func write(ctx context.Context, c client.Client, run string, pause time.Duration
 		}})
 		if err != nil {
 			failures++
-			fmt.Printf("%8s %v\n", time.Since(begin).Round(time.Millisecond), err)
+			if err.Error() != said { // an outage has the same error many times
+				said = err.Error()
+				fmt.Printf("%8s %v\n", time.Since(begin).Round(time.Millisecond), err)
+			}
 		} else {
 			acknowledged = append(acknowledged, name)
 			outage, last = max(outage, time.Since(last)), time.Now()
