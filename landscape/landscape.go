@@ -85,6 +85,8 @@ type Machine struct {
 	Name string `json:"name"`
 	// Number decides the machine's address.
 	Number int `json:"number"`
+	// Zone is the number of its zone, and never changes.
+	Zone int `json:"zone,omitempty"`
 }
 
 // owner is written below runRoot, so that two directories cannot run landscapes of one name, or one index.
