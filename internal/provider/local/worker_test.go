@@ -158,7 +158,7 @@ func TestWorkerZones(t *testing.T) {
 			}
 			var labels []string
 			for _, deployment := range deployments.Items {
-				labels = append(labels, deployment.Spec.Template.Spec.NodeTemplate.Labels[corev1.LabelTopologyZone])
+				labels = append(labels, deployment.Spec.Template.Spec.NodeTemplate.ObjectMeta.Labels[corev1.LabelTopologyZone])
 			}
 			slices.Sort(labels)
 			if diff := cmp.Diff(tc.pool, labels); diff != "" {
