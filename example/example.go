@@ -21,6 +21,8 @@ const (
 const (
 	Shoot           = "shoot.yaml"
 	ShootWorkerless = "shoot-workerless.yaml"
+	// ShootHA needs a seed with three zones.
+	ShootHA = "shoot-ha.yaml"
 )
 
 // ManagedSeed is the file with a ManagedSeed.

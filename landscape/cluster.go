@@ -165,7 +165,7 @@ func (l *Landscape) ensureNode(ctx context.Context, c *containers.Client, cluste
 // writeKubeadmConfig writes what kubeadm is configured with on a machine. The values are those besides what all machines have.
 func (l *Landscape) writeKubeadmConfig(cluster Cluster, machine Machine, etcdTag string, values map[string]any) error {
 	maps.Copy(values, map[string]any{
-		"Name": machine.Name, "Address": l.network().Machine(machine.Number), "IgnoredChecks": ignoredChecks,
+		"Name": machine.Name, "Zone": machine.zone(), "Address": l.network().Machine(machine.Number), "IgnoredChecks": ignoredChecks,
 		"Cluster": cluster.Name, "Version": cluster.Version, "APIServer": l.apiServer(cluster),
 		"Pods": cluster.pods(), "Services": cluster.services(), "EtcdTag": etcdTag, "EncryptionDir": encryptionDir,
 	})
@@ -300,7 +300,7 @@ func (l *Landscape) installAddons(ctx context.Context, cluster Cluster, images m
 	}
 	values := addon.Values{
 		Images: images, Pods: cluster.pods(), DNS: cluster.dns(), Pool: l.network().Pool(cluster.Number),
-		APIServer: l.apiServer(cluster),
+		APIServer: l.apiServer(cluster), DNSReplicas: cluster.replicas(),
 	}
 	values.LocalDNS = l.localDNSServers(cluster)
 	if l.state.VirtualGarden && cluster.Name != RuntimeCluster && cluster.seed() != "" {

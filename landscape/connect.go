@@ -11,9 +11,14 @@ import (
 
 // Connect returns a client for commands on the given machine.
 func (l *Landscape) Connect(ctx context.Context, machine string) (*containers.Client, error) {
-	if err := l.checkMachine(machine); err != nil {
+	if _, err := l.machine(machine); err != nil {
 		return nil, err
 	}
+	return l.connect(ctx)
+}
+
+// connect returns a client of the landscape's containerd.
+func (l *Landscape) connect(ctx context.Context) (*containers.Client, error) {
 	client, err := l.daemon(nil).Connect(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w; start it with: %s", err, makeCommand("up", l.Name))

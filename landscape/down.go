@@ -99,18 +99,13 @@ func (l *Landscape) stopProcesses(ctx context.Context) error {
 
 // removeMachine removes one machine and its data.
 func (l *Landscape) removeMachine(ctx context.Context, client *containers.Client, machine string) error {
+	if err := l.powerOff(ctx, client, machine); err != nil {
+		return err
+	}
 	if err := client.Remove(ctx, machine); err != nil {
 		return err
 	}
-	cgroup := l.machineCgroup(machine)
-	if err := host.Kill(ctx, host.CgroupProcesses(cgroup)); err != nil {
-		return err
-	}
-	return errors.Join(
-		host.RemoveCgroup(cgroup),
-		l.network().RemoveMachine(machine),
-		removeMounted(l.machineDir(machine), host.UnmountBelow),
-	)
+	return removeMounted(l.machineDir(machine), host.UnmountBelow)
 }
 
 // removeMounted deletes a directory once nothing is mounted below it: deleting through a mount would delete what is mounted there.

@@ -323,6 +323,7 @@ func (u *upRun) operatorObjects(cluster Cluster) ([]client.Object, error) {
 		Values: map[string]any{
 			"image":                map[string]any{"ref": u.image},
 			"imageVectorOverwrite": u.overwrite,
+			"replicaCount":         cluster.replicas(),
 		},
 	})
 	if err != nil {
@@ -335,10 +336,19 @@ func (u *upRun) operatorObjects(cluster Cluster) ([]client.Object, error) {
 	return objects, nil
 }
 
-// gardenResource is the Garden of a landscape: small, as it runs on one machine.
+// gardenResource is the Garden of a landscape: small, as it usually runs on one machine.
 func (u *upRun) gardenResource(cluster Cluster) *operatorv1alpha1.Garden {
 	domain := u.domain()
 	version := cluster.Version[1:] // without the v
+	provider := operatorv1alpha1.Provider{Region: new("local")}
+	var controlPlane *operatorv1alpha1.ControlPlane
+	// One zone would be the same as none, except that components had two pods. Of three members of etcd, two zones could lose two together.
+	if zones := cluster.zones(); len(zones) > 1 {
+		provider.Zones = zones
+		if len(zones) > 2 {
+			controlPlane = &operatorv1alpha1.ControlPlane{HighAvailability: &operatorv1alpha1.HighAvailability{}}
+		}
+	}
 	return &operatorv1alpha1.Garden{
 		ObjectMeta: metav1.ObjectMeta{Name: gardenName},
 		Spec: operatorv1alpha1.GardenSpec{
@@ -353,14 +363,15 @@ func (u *upRun) gardenResource(cluster Cluster) *operatorv1alpha1.Garden {
 				Networking: operatorv1alpha1.RuntimeNetworking{
 					Nodes: []string{u.network().Subnet().String()}, Pods: []string{cluster.pods().String()}, Services: []string{cluster.services().String()},
 				},
-				Provider: operatorv1alpha1.Provider{Region: new("local")},
+				Provider: provider,
 				Settings: &operatorv1alpha1.Settings{
 					// Control planes here have small requests that need no recommendations, and the images of VPA take a minute to build.
 					VerticalPodAutoscaler: &operatorv1alpha1.SettingVerticalPodAutoscaler{Enabled: new(false)},
 				},
 			},
 			VirtualCluster: operatorv1alpha1.VirtualCluster{
-				DNS: operatorv1alpha1.DNS{Domains: []operatorv1alpha1.DNSDomain{{Name: u.gardenDomain()}}},
+				ControlPlane: controlPlane,
+				DNS:          operatorv1alpha1.DNS{Domains: []operatorv1alpha1.DNSDomain{{Name: u.gardenDomain()}}},
 				ETCD: &operatorv1alpha1.ETCD{
 					Main: &operatorv1alpha1.ETCDMain{Backup: &operatorv1alpha1.Backup{
 						Provider: providerType, SecretRef: corev1.LocalObjectReference{Name: backupSecret},

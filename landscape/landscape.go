@@ -85,6 +85,8 @@ type Machine struct {
 	Name string `json:"name"`
 	// Number decides the machine's address.
 	Number int `json:"number"`
+	// Zone is the number of its zone, and never changes.
+	Zone int `json:"zone,omitempty"`
 }
 
 // owner is written below runRoot, so that two directories cannot run landscapes of one name, or one index.
@@ -244,20 +246,20 @@ func machineNames(machines []Machine) []string {
 	return names
 }
 
-// checkMachine returns nil if there is a machine with the given name, and else which there are.
-func (l *Landscape) checkMachine(name string) error {
-	var names []string
+// machine returns the machine with the given name. The error says which there are.
+func (l *Landscape) machine(name string) (Machine, error) {
+	var all []Machine
 	for _, cluster := range l.state.Clusters {
-		names = append(names, machineNames(cluster.Machines)...)
+		all = append(all, cluster.Machines...)
 	}
-	names = append(names, machineNames(l.state.hosts())...)
-	if slices.Contains(names, name) {
-		return nil
+	all = append(all, l.state.hosts()...)
+	if index := slices.IndexFunc(all, func(m Machine) bool { return m.Name == name }); index >= 0 {
+		return all[index], nil
 	}
-	if len(names) == 0 {
-		return fmt.Errorf("landscape %q has no machines yet; bring it up with: %s", l.Name, makeCommand("up", l.Name))
+	if len(all) == 0 {
+		return Machine{}, fmt.Errorf("landscape %q has no machines yet; bring it up with: %s", l.Name, makeCommand("up", l.Name))
 	}
-	return fmt.Errorf("landscape %q has no machine %q, but: %s", l.Name, name, strings.Join(names, ", "))
+	return Machine{}, fmt.Errorf("landscape %q has no machine %q, but: %s", l.Name, name, strings.Join(machineNames(all), ", "))
 }
 
 // Lock makes sure that only one command changes the landscape. It is released when the process ends, however it ends.

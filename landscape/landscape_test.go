@@ -2,6 +2,7 @@ package landscape
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -16,9 +17,19 @@ import (
 )
 
 func TestPlan(t *testing.T) {
-	one := []Cluster{{Name: "runtime", Version: "v1.36.3", Machines: []Machine{{"runtime-0", 0}}}}
-	two := append(slices.Clone(one), Cluster{Name: "local-2", Number: 1, Version: "v1.36.3", Machines: []Machine{{"local-2-0", 1}}, Seed: true})
-	three := []Cluster{{Name: "runtime", Version: "v1.36.3", Machines: []Machine{{"runtime-0", 0}, {"runtime-1", 1}, {"runtime-2", 2}}}}
+	one := []Cluster{{Name: "runtime", Version: "v1.36.3", Machines: []Machine{{"runtime-0", 0, 0}}}}
+	two := append(slices.Clone(one), Cluster{Name: "local-2", Number: 1, Version: "v1.36.3", Machines: []Machine{{"local-2-0", 1, 0}}, Seed: true})
+	three := []Cluster{{Name: "runtime", Version: "v1.36.3", Machines: []Machine{{"runtime-0", 0, 0}, {"runtime-1", 1, 0}, {"runtime-2", 2, 0}}}}
+	machines := func(zones ...int) []Cluster {
+		cluster := Cluster{Name: "runtime", Version: "v1.36.3"}
+		for i, zone := range zones {
+			cluster.Machines = append(cluster.Machines, Machine{fmt.Sprintf("runtime-%d", i), i, zone})
+		}
+		return []Cluster{cluster}
+	}
+	zoned := func(machines, zones int) UpOptions {
+		return UpOptions{Cluster: "runtime", Machines: machines, Zones: zones}
+	}
 	for name, tc := range map[string]struct {
 		have        []Cluster
 		options     UpOptions
@@ -31,30 +42,30 @@ func TestPlan(t *testing.T) {
 		"more machines":                                        {have: one, options: UpOptions{Cluster: "runtime", Machines: 3}, want: three},
 		"fewer machines: the last ones go": {
 			have: three, options: UpOptions{Cluster: "runtime", Machines: 1}, want: one,
-			wantRemoved: []Machine{{"runtime-1", 1}, {"runtime-2", 2}},
+			wantRemoved: []Machine{{"runtime-1", 1, 0}, {"runtime-2", 2, 0}},
 		},
 		"a second cluster gets numbers of its own": {
 			have: one, options: UpOptions{Cluster: "seed2", Machines: 1, Version: "v1.35.4"},
-			want: append(one[:1:1], Cluster{Name: "seed2", Number: 1, Version: "v1.35.4", Machines: []Machine{{"seed2-0", 1}}}),
+			want: append(one[:1:1], Cluster{Name: "seed2", Number: 1, Version: "v1.35.4", Machines: []Machine{{"seed2-0", 1, 0}}}),
 		},
 		"a second cluster first brings the runtime cluster": {
 			options: UpOptions{Cluster: "seed2"},
 			want: []Cluster{
 				one[0],
-				{Name: "seed2", Number: 1, Version: "v1.36.3", Machines: []Machine{{"seed2-0", 1}}},
+				{Name: "seed2", Number: 1, Version: "v1.36.3", Machines: []Machine{{"seed2-0", 1, 0}}},
 			},
 		},
 		"a second seed is a cluster of its own": {
 			have: one, options: UpOptions{Cluster: "runtime", Seeds: 2},
-			want: append(one[:1:1], Cluster{Name: "local-2", Number: 1, Version: "v1.36.3", Machines: []Machine{{"local-2-0", 1}}, Seed: true}),
+			want: append(one[:1:1], Cluster{Name: "local-2", Number: 1, Version: "v1.36.3", Machines: []Machine{{"local-2-0", 1, 0}}, Seed: true}),
 		},
 		"further seeds get numbers that are free": {
-			have:    append(one[:1:1], Cluster{Name: "other", Number: 1, Version: "v1.35.4", Machines: []Machine{{"other-0", 1}}}),
+			have:    append(one[:1:1], Cluster{Name: "other", Number: 1, Version: "v1.35.4", Machines: []Machine{{"other-0", 1, 0}}}),
 			options: UpOptions{Cluster: "runtime", Seeds: 3},
 			want: append(
-				one[:1:1], Cluster{Name: "other", Number: 1, Version: "v1.35.4", Machines: []Machine{{"other-0", 1}}},
-				Cluster{Name: "local-2", Number: 2, Version: "v1.36.3", Machines: []Machine{{"local-2-0", 2}}, Seed: true},
-				Cluster{Name: "local-3", Number: 3, Version: "v1.36.3", Machines: []Machine{{"local-3-0", 3}}, Seed: true},
+				one[:1:1], Cluster{Name: "other", Number: 1, Version: "v1.35.4", Machines: []Machine{{"other-0", 1, 0}}},
+				Cluster{Name: "local-2", Number: 2, Version: "v1.36.3", Machines: []Machine{{"local-2-0", 2, 0}}, Seed: true},
+				Cluster{Name: "local-3", Number: 3, Version: "v1.36.3", Machines: []Machine{{"local-3-0", 3, 0}}, Seed: true},
 			),
 		},
 		"seeds stay":                        {have: two, options: UpOptions{Cluster: "runtime"}, want: two},
@@ -64,6 +75,20 @@ func TestPlan(t *testing.T) {
 		"a version cannot be changed": {
 			have: one, options: UpOptions{Cluster: "runtime", Version: "v1.35.4"},
 			wantError: `cluster "runtime" runs Kubernetes v1.36.3, which cannot be changed to v1.35.4`,
+		},
+		"machines in three zones":                          {options: zoned(3, 3), want: machines(0, 1, 2)},
+		"more machines than zones":                         {options: zoned(5, 3), want: machines(0, 1, 2, 0, 1)},
+		"zones for machines that there are":                {have: machines(0, 0, 0), options: zoned(5, 3), want: machines(0, 0, 0, 1, 2)},
+		"more machines for the zones that there are":       {have: machines(0, 0, 1), options: zoned(4, 0), want: machines(0, 0, 1, 1)},
+		"fewer machines, and one is left in each zone":     {have: machines(0, 1, 0), options: zoned(2, 0), want: machines(0, 1), wantRemoved: []Machine{{"runtime-2", 2, 0}}},
+		"as many zones as there are":                       {have: machines(0, 1), options: zoned(0, 2), want: machines(0, 1)},
+		"more zones than machines":                         {options: zoned(2, 3), wantError: `each of 3 zones needs a machine, and machines keep their zone: cluster "runtime" needs --machines 3 or more, not 2`},
+		"more zones, and no machine for them":              {have: machines(0, 0, 0), options: zoned(0, 3), wantError: "needs --machines 5 or more, not 3"},
+		"fewer machines than would leave one in each zone": {have: machines(0, 0, 1), options: zoned(2, 0), wantError: "needs --machines 3 or more, not 2"},
+		"fewer zones": {have: machines(0, 1), options: zoned(0, 1), wantError: `cluster "runtime" has 2 zones, in which volumes may be, and cannot have 1`},
+		"a new cluster has zones, the runtime cluster has not": {
+			have: one, options: UpOptions{Cluster: "seed2", Machines: 2, Zones: 2},
+			want: append(one[:1:1], Cluster{Name: "seed2", Number: 1, Version: "v1.36.3", Machines: []Machine{{"seed2-0", 1, 0}, {"seed2-1", 2, 1}}}),
 		},
 		"too many machines":       {options: UpOptions{Cluster: "runtime", Machines: 101}, wantError: "between 1 and 100, not 101"},
 		"an invalid name":         {have: one, options: UpOptions{Cluster: "Seed_2"}, wantError: `invalid cluster name "Seed_2"`},
@@ -124,7 +149,7 @@ func TestHostResolvers(t *testing.T) {
 }
 
 func TestCorefile(t *testing.T) {
-	l := &Landscape{Name: "test", state: state{Clusters: []Cluster{{Name: "runtime", Machines: []Machine{{"runtime-0", 0}}}}}}
+	l := &Landscape{Name: "test", state: state{Clusters: []Cluster{{Name: "runtime", Machines: []Machine{{"runtime-0", 0, 0}}}}}}
 	alone := l.corefile(nil)
 	for _, want := range []string{"172.30.0.1 registry.local.gardener.cloud\n", "172.30.0.2 runtime-0\n", "NXDOMAIN", "bind 172.30.0.1\n"} {
 		if !strings.Contains(alone, want) {
@@ -204,7 +229,7 @@ func TestOpen(t *testing.T) {
 	if _, err := l.Cluster("runtime"); err == nil || !strings.Contains(err.Error(), "make up NAME=test") {
 		t.Errorf("error = %v, want the command that fixes it", err)
 	}
-	l.state = state{Index: 4, Clusters: []Cluster{{Name: "runtime", Version: "v1.36.3", Machines: []Machine{{"runtime-0", 0}}}}}
+	l.state = state{Index: 4, Clusters: []Cluster{{Name: "runtime", Version: "v1.36.3", Machines: []Machine{{"runtime-0", 0, 0}}}}}
 	if err := l.save(); err != nil {
 		t.Fatal(err)
 	}
@@ -246,6 +271,18 @@ func TestRenderMachine(t *testing.T) {
 		if !strings.Contains(string(script), want) {
 			t.Errorf("user data lacks %q", want)
 		}
+	}
+	l.Dir = t.TempDir()
+	cluster := Cluster{Name: "runtime", Version: "v1.36.3", Machines: []Machine{{"runtime-0", 0, 0}, {"runtime-1", 1, 2}}}
+	if err := l.writeKubeadmConfig(cluster, cluster.Machines[1], "", map[string]any{"CAHash": "", "Token": ""}); err != nil {
+		t.Fatal(err)
+	}
+	config, err := os.ReadFile(filepath.Join(l.userDataDir("runtime-1"), "kubeadm.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(config), `"topology.kubernetes.io/region=local,topology.kubernetes.io/zone=2"`) {
+		t.Errorf("a node does not have the labels of its region and zone:\n%s", config)
 	}
 	if _, err := render("kubeadm-init.yaml.tmpl", map[string]any{"Name": "x"}); err == nil {
 		t.Error("a template with missing values renders")

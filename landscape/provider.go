@@ -30,7 +30,7 @@ func (u *upRun) providerExtension(ctx context.Context) (*operatorv1alpha1.Extens
 	if err != nil {
 		return nil, err
 	}
-	runtimeValues, err := json.Marshal(map[string]any{"image": u.image, "dns": runtimeDNS})
+	runtimeValues, err := json.Marshal(map[string]any{"image": u.image, "dns": runtimeDNS, "replicas": providerReplicas(u.state.Clusters)})
 	extension := extensionOf(charts.ProviderLocal, reference, providerResources(), values, &apiextensionsv1.JSON{Raw: runtimeValues})
 	// Buckets are directories of the node.
 	extension.Annotations = map[string]string{constants.PodSecurityEnforce: string(podsecurityapi.LevelPrivileged)}
@@ -66,10 +66,20 @@ func (u *upRun) providerValues(dns map[string]any) (*apiextensionsv1.JSON, error
 	raw, err := json.Marshal(map[string]any{
 		"image":    u.image,
 		"dns":      dns,
+		"replicas": providerReplicas(u.state.Clusters),
 		"machines": map[string]any{"registries": u.machineRegistries()},
 		"images":   map[string]any{"flannel": images["flannel"]},
 	})
 	return &apiextensionsv1.JSON{Raw: raw}, err
+}
+
+// providerReplicas is how many pods of provider-local each seed has, whose Extension is the same for all of them. They serve the names of shoots.
+func providerReplicas(clusters []Cluster) int32 {
+	replicas := int32(1)
+	for _, cluster := range seedClusters(clusters) {
+		replicas = max(replicas, cluster.replicas())
+	}
+	return replicas
 }
 
 // providerResources are the kinds and types that provider-local is responsible for.

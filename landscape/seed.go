@@ -192,7 +192,7 @@ func (u *upRun) deployGardenlet(ctx context.Context, garden client.Client, clust
 	if pending || changed && before.UID != "" {
 		desired.Annotations[constants.GardenerOperation] = constants.OperationForceRedeploy
 	}
-	desired.Spec.Deployment.ReplicaCount = new(int32(1))
+	desired.Spec.Deployment.ReplicaCount = new(cluster.replicas())
 	// A gardenlet that updates itself to another chart would take the image of that, which no landscape has.
 	desired.Spec.Deployment.Image = &seedmanagementv1alpha1.Image{Ref: &u.image}
 	desired.Spec.Deployment.Helm.OCIRepository = gardencorev1.OCIRepository{Ref: &reference}
@@ -250,6 +250,7 @@ func (u *upRun) samples() ([]client.Object, error) {
 			if err != nil {
 				return nil, err
 			}
+			setZones(profile, u.state.Clusters[0].zones())
 			raw, err := json.Marshal(cloudProfileConfig(profile, image.Reference))
 			if err != nil {
 				return nil, err
@@ -280,6 +281,19 @@ func (u *upRun) cloudProfile(object *unstructured.Unstructured) (*corev1beta1.Cl
 	}
 	profile.Spec.Kubernetes.Versions = kubernetesVersions(slices.Collect(maps.Keys(u.artifacts.kubernetes)))
 	return profile, nil
+}
+
+// setZones lets workers be in the zones of the runtime cluster, where machines are. If there are several, users may choose one for a control plane that
+// survives the loss of a node: that needs three machines of the same zone.
+func setZones(profile *corev1beta1.CloudProfile, zones []string) {
+	region := &profile.Spec.Regions[0]
+	region.Zones = nil
+	for _, zone := range zones {
+		region.Zones = append(region.Zones, corev1beta1.AvailabilityZone{Name: zone})
+	}
+	if len(zones) > 1 {
+		profile.Spec.ControlPlane = &corev1beta1.CloudProfileControlPlane{AllowZonePinning: new(true)}
+	}
 }
 
 // setInfrastructure sets the cluster whose pods are the machines of shoots with the credentials. With several seeds it is always the same one, so that a
@@ -336,7 +350,7 @@ func (u *upRun) seed(cluster Cluster) corev1beta1.SeedTemplate {
 	return corev1beta1.SeedTemplate{
 		ObjectMeta: metav1.ObjectMeta{Name: cluster.seed()},
 		Spec: corev1beta1.SeedSpec{
-			Provider: corev1beta1.SeedProvider{Type: providerType, Region: "local", Zones: []string{"0"}},
+			Provider: corev1beta1.SeedProvider{Type: providerType, Region: "local", Zones: cluster.zones()},
 			DNS: corev1beta1.SeedDNS{
 				Provider: &corev1beta1.SeedDNSProvider{Type: providerType, CredentialsRef: &credentials},
 				Internal: &corev1beta1.SeedDNSProviderConfig{Type: providerType, Domain: "internal." + domain, CredentialsRef: credentials},

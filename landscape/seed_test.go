@@ -29,9 +29,9 @@ func TestKubernetesVersions(t *testing.T) {
 
 // Each seed serves the names of its own clusters, so with several seeds, each asks the others for names that it does not know.
 func TestLocalDNS(t *testing.T) {
-	runtime := Cluster{Name: "runtime", Machines: []Machine{{"runtime-0", 0}}}
-	other := Cluster{Name: "other", Number: 1, Machines: []Machine{{"other-0", 1}}}
-	second := Cluster{Name: "local-2", Number: 2, Machines: []Machine{{"local-2-0", 2}}, Seed: true}
+	runtime := Cluster{Name: "runtime", Machines: []Machine{{"runtime-0", 0, 0}}}
+	other := Cluster{Name: "other", Number: 1, Machines: []Machine{{"other-0", 1, 0}}}
+	second := Cluster{Name: "local-2", Number: 2, Machines: []Machine{{"local-2-0", 2, 0}}, Seed: true}
 	for name, tc := range map[string]struct {
 		clusters []Cluster
 		servers  map[string][]string
@@ -163,9 +163,62 @@ func TestSeed(t *testing.T) {
 	}
 }
 
+// The seed, the garden and the cloud profile have the zones of the machines. With one zone, nothing has more pods than before; with three, the garden
+// survives the loss of one.
+func TestZones(t *testing.T) {
+	for name, tc := range map[string]struct {
+		machines       []Machine
+		zones, garden  []string
+		replicas       int32
+		available, pin bool
+	}{
+		"one": {machines: []Machine{{"runtime-0", 0, 0}, {"runtime-1", 1, 0}}, zones: []string{"0"}, replicas: 1},
+		"two": {machines: []Machine{{"runtime-0", 0, 0}, {"runtime-1", 1, 1}}, zones: []string{"0", "1"}, garden: []string{"0", "1"}, replicas: 2, pin: true},
+		"three": {
+			machines: []Machine{{"runtime-0", 0, 0}, {"runtime-1", 1, 1}, {"runtime-2", 2, 2}, {"runtime-3", 3, 0}},
+			zones:    []string{"0", "1", "2"}, garden: []string{"0", "1", "2"}, replicas: 2, available: true, pin: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := Cluster{Name: "runtime", Version: "v1.36.3", Machines: tc.machines}
+			u := &upRun{Landscape: &Landscape{Name: "mine", state: state{Clusters: []Cluster{cluster}}}}
+			if diff := cmp.Diff(tc.zones, u.seed(cluster).Spec.Provider.Zones); diff != "" {
+				t.Errorf("zones of the seed (-want +got):\n%s", diff)
+			}
+			garden := u.gardenResource(cluster)
+			if errs := operatorvalidation.ValidateGarden(garden); len(errs) > 0 {
+				t.Error(errs.ToAggregate())
+			}
+			if diff := cmp.Diff(tc.garden, garden.Spec.RuntimeCluster.Provider.Zones); diff != "" {
+				t.Errorf("zones of the garden (-want +got):\n%s", diff)
+			}
+			if available := garden.Spec.VirtualCluster.ControlPlane != nil; available != tc.available {
+				t.Errorf("the garden is highly available: %t, want %t", available, tc.available)
+			}
+			if cluster.replicas() != tc.replicas || providerReplicas(u.state.Clusters) != tc.replicas {
+				t.Errorf("there are %d and %d pods, want %d", cluster.replicas(), providerReplicas(u.state.Clusters), tc.replicas)
+			}
+			profile := &corev1beta1.CloudProfile{Spec: corev1beta1.CloudProfileSpec{Regions: []corev1beta1.Region{{
+				Name: "local", Zones: []corev1beta1.AvailabilityZone{{Name: "0"}},
+			}}}}
+			setZones(profile, cluster.zones())
+			var zones []string
+			for _, zone := range profile.Spec.Regions[0].Zones {
+				zones = append(zones, zone.Name)
+			}
+			if diff := cmp.Diff(tc.zones, zones); diff != "" {
+				t.Errorf("zones of the cloud profile (-want +got):\n%s", diff)
+			}
+			if pin := profile.Spec.ControlPlane != nil; pin != tc.pin {
+				t.Errorf("zones of control planes may be chosen: %t, want %t", pin, tc.pin)
+			}
+		})
+	}
+}
+
 // The Extension is valid, and what gardener-operator makes of it in the runtime cluster, and the gardenlet in a seed, are values of the chart.
 func TestProviderExtension(t *testing.T) {
-	seeds, garden := localDNSValues([]Cluster{{Name: "runtime", Machines: []Machine{{"runtime-0", 0}}}}, false)
+	seeds, garden := localDNSValues([]Cluster{{Name: "runtime", Machines: []Machine{{"runtime-0", 0, 0}}}}, false)
 	raw := func(values map[string]any) *apiextensionsv1.JSON {
 		data, err := json.Marshal(values)
 		if err != nil {

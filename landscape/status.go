@@ -60,6 +60,7 @@ type ClusterStatus struct {
 type MachineStatus struct {
 	Name    string     `json:"name"`
 	Address netip.Addr `json:"address"`
+	Zone    string     `json:"zone"`
 	Running bool       `json:"running"`
 	// Ready reports whether the node is ready; Problem says why not.
 	Ready   bool   `json:"ready"`
@@ -175,7 +176,7 @@ func (l *Landscape) clusterStatus(ctx context.Context, cluster Cluster) ClusterS
 		status.Problem = err.Error()
 	}
 	for _, machine := range cluster.Machines {
-		m := MachineStatus{Name: machine.Name, Address: l.network().Machine(machine.Number), Running: l.running(machine.Name)}
+		m := MachineStatus{Name: machine.Name, Address: l.network().Machine(machine.Number), Zone: machine.zone(), Running: l.running(machine.Name)}
 		index := slices.IndexFunc(nodes.Items, func(node corev1.Node) bool { return node.Name == machine.Name })
 		switch {
 		case !m.Running:

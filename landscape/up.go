@@ -44,6 +44,8 @@ type UpOptions struct {
 	Cluster string
 	// Machines is the number of the cluster's machines; 0 keeps the current number, and is 1 for a new cluster.
 	Machines int
+	// Zones is the number of zones that the machines are spread over; 0 keeps the current number, and is 1 for a new cluster. The number cannot shrink.
+	Zones int
 	// Seeds is the number of seeds of the garden, with the runtime cluster; 0 keeps the current number. Each further one is a cluster
 	// of its own. The number cannot shrink: seeds may have shoots.
 	Seeds int
@@ -260,10 +262,14 @@ func (l *Landscape) plan(options UpOptions, defaultVersion string) (next []Clust
 	if want < 0 || want > host.MaxMachines {
 		return nil, nil, fmt.Errorf("the number of machines must be between 1 and %d, not %d", host.MaxMachines, options.Machines)
 	}
+	zones, err := planZones(*cluster, options.Zones, want)
+	if err != nil {
+		return nil, nil, err
+	}
 	if want < len(cluster.Machines) {
 		removed = slices.Clone(cluster.Machines[want:])
 		cluster.Machines = slices.Clone(cluster.Machines[:want])
-	} else if err := addMachines(next, index, want); err != nil {
+	} else if err := addMachines(next, index, want, zones); err != nil {
 		return nil, nil, err
 	}
 	next, err = planSeeds(next, options.Seeds, defaultVersion)
@@ -284,7 +290,7 @@ func planSeeds(clusters []Cluster, want int, defaultVersion string) (next []Clus
 			if next, err = addCluster(next, Cluster{Name: name, Version: defaultVersion}); err != nil {
 				return nil, err
 			}
-			if err := addMachines(next, index, 1); err != nil {
+			if err := addMachines(next, index, 1, 1); err != nil {
 				return nil, err
 			}
 		}
@@ -304,8 +310,8 @@ func addCluster(clusters []Cluster, cluster Cluster) ([]Cluster, error) {
 	return append(clusters, cluster), nil
 }
 
-// addMachines adds machines to a cluster until it has as many as desired.
-func addMachines(clusters []Cluster, index, want int) error {
+// addMachines adds machines to a cluster until it has as many as desired, spread over a number of zones.
+func addMachines(clusters []Cluster, index, want, zones int) error {
 	cluster := &clusters[index]
 	cluster.Machines = slices.Clone(cluster.Machines)
 	for i := len(cluster.Machines); i < want; i++ {
@@ -313,7 +319,9 @@ func addMachines(clusters []Cluster, index, want int) error {
 		if err != nil {
 			return err
 		}
-		cluster.Machines = append(cluster.Machines, Machine{Name: cluster.Name + "-" + strconv.Itoa(i), Number: number})
+		cluster.Machines = append(cluster.Machines, Machine{
+			Name: cluster.Name + "-" + strconv.Itoa(i), Number: number, Zone: emptiestZone(cluster.Machines, zones),
+		})
 	}
 	return nil
 }

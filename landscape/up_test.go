@@ -10,9 +10,9 @@ import (
 )
 
 func TestNeeds(t *testing.T) {
-	one := []Cluster{{Name: "runtime", Machines: []Machine{{"runtime-0", 0}}}}
-	two := slices.Concat(one, []Cluster{{Name: "seed2", Machines: []Machine{{"seed2-0", 1}}}})
-	seeds := slices.Concat(one, []Cluster{{Name: "local-2", Machines: []Machine{{"local-2-0", 1}}, Seed: true}})
+	one := []Cluster{{Name: "runtime", Machines: []Machine{{"runtime-0", 0, 0}}}}
+	two := slices.Concat(one, []Cluster{{Name: "seed2", Machines: []Machine{{"seed2-0", 1, 0}}}})
+	seeds := slices.Concat(one, []Cluster{{Name: "local-2", Machines: []Machine{{"local-2-0", 1, 0}}, Seed: true}})
 	for name, tc := range map[string]struct {
 		clusters            []Cluster
 		running             []string

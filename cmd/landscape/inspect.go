@@ -83,13 +83,13 @@ func printStatus(out io.Writer, status *landscape.Status, output string, now tim
 		if cluster.Problem != "" {
 			fmt.Fprintf(w, "problem: %s\n", cluster.Problem)
 		}
-		fmt.Fprintf(w, "MACHINE\tADDRESS\tSTATE\tNODE\n")
+		fmt.Fprintf(w, "MACHINE\tADDRESS\tZONE\tSTATE\tNODE\n")
 		for _, machine := range cluster.Machines {
 			node := "ready"
 			if !machine.Ready {
 				node = machine.Problem
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", machine.Name, machine.Address, either(machine.Running, "running", "stopped"), node)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", machine.Name, machine.Address, machine.Zone, either(machine.Running, "running", "stopped"), node)
 		}
 	}
 	if status.Garden != nil {

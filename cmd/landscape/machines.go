@@ -13,6 +13,46 @@ import (
 	"gardener.cloud/gardener/landscape/containers"
 )
 
+func (c *cli) stopCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "stop MACHINE...",
+		Short: "Stop machines as a power cut does; their data stays",
+		Long: `Examples:
+  landscape stop runtime-2              # the zone of a machine is lost, if it has no other one: see the zones with "landscape status"
+  landscape stop runtime-2 runtime-5
+
+Machines stay off until "landscape start" or "landscape up". The first machine of a cluster has its control plane.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := c.open()
+			if err != nil {
+				return err
+			}
+			return l.StopMachines(cmd.Context(), c.printer(), args...)
+		},
+	}
+}
+
+func (c *cli) startCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "start MACHINE...",
+		Short: "Start machines that were stopped",
+		Long: `Examples:
+  landscape start runtime-2
+  landscape start runtime-2 runtime-5
+
+It returns when they have booted. Their nodes are ready a moment later.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := c.open()
+			if err != nil {
+				return err
+			}
+			return l.StartMachines(cmd.Context(), c.printer(), args...)
+		},
+	}
+}
+
 func (c *cli) shellCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "shell MACHINE [-- COMMAND...]",

@@ -107,7 +107,7 @@ containerd, a registry and a network of its own; "down" leaves nothing behind.`,
 	cmd.PersistentFlags().StringVar(&c.name, "name", landscape.DefaultName, "name of the landscape; several can run side by side")
 	cmd.PersistentFlags().StringVar(&c.root, "dir", "", "directory that holds landscapes (default: .landscape in the checkout)")
 	cmd.PersistentFlags().StringVar(&c.cache, "cache", "", "the distribution's cache (default: $GARDENER_CACHE, else gardener/distribution in the user's cache directory)")
-	cmd.AddCommand(c.upCommand(), c.downCommand(), c.statusCommand(), c.kubeconfigCommand(), c.shellCommand(), c.imagesCommand(), c.logsCommand())
+	cmd.AddCommand(c.upCommand(), c.downCommand(), c.statusCommand(), c.kubeconfigCommand(), c.shellCommand(), c.stopCommand(), c.startCommand(), c.imagesCommand(), c.logsCommand())
 	return cmd
 }
 

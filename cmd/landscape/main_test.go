@@ -99,6 +99,8 @@ func TestNothingThere(t *testing.T) {
 		{"kubeconfig", "shoot", "garden-local/local"},
 		{"shell", "runtime-0"},
 		{"logs", "runtime-0"},
+		{"stop", "runtime-0"},
+		{"start", "runtime-0"},
 	} {
 		for name, want := range map[string]string{"local": "bring it up with: make up", "other": "bring it up with: make up NAME=other"} {
 			var out strings.Builder

@@ -31,6 +31,7 @@ func (c *cli) upCommand() *cobra.Command {
   landscape up --without-shoot                 # the garden only
   landscape up --only-clusters                 # without the garden
   landscape up --machines 3                    # the runtime cluster with three machines, more or fewer than before
+  landscape up --machines 3 --zones 3          # these machines in three zones, see "High availability" in docs/landscape.md
   landscape up --seeds 2                       # a second seed, which is a cluster of its own
   landscape up --hosts 5                       # five servers for provider-hosts, see docs/provider-hosts.md
   landscape up --cluster other --machines 1    # a second cluster, beside the runtime cluster
@@ -50,6 +51,9 @@ func (c *cli) upCommand() *cobra.Command {
 			}()
 			if cmd.Flags().Changed("machines") && options.Machines < 1 {
 				return fmt.Errorf("--machines must be at least 1, not %d", options.Machines)
+			}
+			if cmd.Flags().Changed("zones") && options.Zones < 1 {
+				return fmt.Errorf("--zones must be at least 1, not %d", options.Zones)
 			}
 			if cmd.Flags().Changed("seeds") && options.Seeds < 1 {
 				return fmt.Errorf("--seeds must be at least 1, not %d", options.Seeds)
@@ -115,6 +119,7 @@ func (c *cli) upCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&options.Cluster, "cluster", "", "cluster to bring up or change (default: runtime)")
 	cmd.Flags().IntVar(&options.Machines, "machines", 0, "number of machines of the cluster (default: what it has, or 1)")
+	cmd.Flags().IntVar(&options.Zones, "zones", 0, "number of zones that the machines of the cluster are spread over; machines keep their zone (default: what it has, or 1)")
 	cmd.Flags().IntVar(&options.Seeds, "seeds", 0, "number of seeds of the garden: local, which is the runtime cluster, local-2 and so on (default: what it has, or 1)")
 	cmd.Flags().IntVar(&options.Hosts, "hosts", 0, "number of servers that belong to no cluster, and are in the inventory of provider-hosts (default: what it has, or none)")
 	cmd.Flags().StringVar(&options.Version, "kubernetes-version", "", "Kubernetes version of a new cluster, such as v1.35.4 (default: the distribution's); it must have been built")

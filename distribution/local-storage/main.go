@@ -24,10 +24,11 @@ const usage = `Example:
 
 local-storage provisions PersistentVolumes as directories on the node that the scheduler chose for a claim. It runs on every
 node, as root, with the directory mounted from the node at the same path. It serves the claims of StorageClasses with
-its name as provisioner and volumeBindingMode WaitForFirstConsumer. A volume's size is not enforced.
+its name as provisioner and volumeBindingMode WaitForFirstConsumer. A volume's size is not enforced. When a node is deleted,
+the data of its volumes is lost: their claims are deleted, so that a StatefulSet gets new ones on other nodes.
 
 It needs to get, list, watch, create, patch and delete persistentvolumes; get, list and watch persistentvolumeclaims,
-storageclasses and nodes; update persistentvolumeclaims; create, update and patch events.
+storageclasses and nodes; update and delete persistentvolumeclaims; create, update and patch events.
 
 Flags:
 `
@@ -103,6 +104,11 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	klog.FromContext(ctx).Info("Provisioning volumes", "provisioner", o.name, "node", o.node, "directory", o.directory)
+	go func() {
+		if err := newLost(client).run(ctx); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Claims of volumes whose node is gone are not deleted")
+		}
+	}()
 	// Every node has its own instance and its own claims, so there is no leader election.
 	controller.NewProvisionController(ctx, client, o.name, p, controller.LeaderElection(false)).Run(ctx)
 	return nil

@@ -23,6 +23,8 @@ type Values struct {
 	APIServer netip.AddrPort
 	// DNS is the address of the cluster's DNS service, within the service network.
 	DNS netip.Addr
+	// DNSReplicas is the number of pods of the DNS service. Several are in different zones.
+	DNSReplicas int32
 	// LocalDNS are the servers of the names of the landscape's clusters. Each is asked for what those before it do not know. Empty if there
 	// are none.
 	LocalDNS []netip.AddrPort

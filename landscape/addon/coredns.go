@@ -90,7 +90,7 @@ func coreDNS(v Values) ([]client.Object, error) {
 	service.Labels["kubernetes.io/cluster-service"] = "true"
 	service.Labels["kubernetes.io/name"] = "CoreDNS"
 	w := workload.Workload{
-		Name: name, Namespace: namespace, Replicas: 1, PriorityClass: "system-cluster-critical",
+		Name: name, Namespace: namespace, Replicas: v.DNSReplicas, PriorityClass: "system-cluster-critical",
 		Container: corev1.Container{
 			Image: image,
 			Args:  []string{"-conf", "/etc/coredns/Corefile"},
@@ -111,6 +111,13 @@ func coreDNS(v Values) ([]client.Object, error) {
 	deployment.Spec.Template.Spec.DNSPolicy = corev1.DNSDefault
 	deployment.Spec.Template.Labels["k8s-app"] = "kube-dns"
 	deployment.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64(10))
+	if v.DNSReplicas > 1 {
+		deployment.Spec.Template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			// At first there is only one machine, and both would stay on it.
+			TopologyKey: corev1.LabelTopologyZone, MaxSkew: 1, MinDomains: new(int32(2)), WhenUnsatisfiable: corev1.DoNotSchedule,
+			LabelSelector: deployment.Spec.Selector,
+		}}
+	}
 	objects := clusterRole(w,
 		workload.Rule("", "services namespaces", "list watch"),
 		workload.Rule("discovery.k8s.io", "endpointslices", "list watch"),

@@ -51,7 +51,7 @@ func localStorage(v Values) ([]client.Object, error) {
 	set.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	objects := clusterRole(w,
 		workload.Rule("", "persistentvolumes", "get list watch create patch update delete"),
-		workload.Rule("", "persistentvolumeclaims", "get list watch update"),
+		workload.Rule("", "persistentvolumeclaims", "get list watch update delete"), // delete when the node of a volume is gone
 		workload.Rule("storage.k8s.io", "storageclasses", "get list watch"),
 		workload.Rule("", "nodes", "get list watch"),
 		workload.Rule("", "events", "create patch update"),

@@ -335,25 +335,54 @@ func run(ctx context.Context, container containerd.Container, log string) error 
 	return created.Start(ctx)
 }
 
-// Remove stops a container and deletes it with its snapshot. A missing container is no error.
-func (c *Client) Remove(ctx context.Context, name string) error {
-	ctx = namespaces.WithNamespace(ctx, Namespace)
+// Stop kills the processes of a container, as a power cut does, and keeps its data. It stays stopped until Start or Ensure. A missing container is no
+// error.
+func (c *Client) Stop(ctx context.Context, name string) error {
+	_, err := c.stop(namespaces.WithNamespace(ctx, Namespace), name)
+	return err
+}
+
+// stop is Stop. It returns the container, or nil if it is missing.
+func (c *Client) stop(ctx context.Context, name string) (containerd.Container, error) {
 	container, err := c.inner.LoadContainer(ctx, name)
 	if errdefs.IsNotFound(err) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// The restart monitor must not restart it in between.
 	if err := container.Update(ctx, restart.WithNoRestarts); err != nil {
-		return fmt.Errorf("stop restarts of container %q: %w", name, err)
+		return nil, fmt.Errorf("stop restarts of container %q: %w", name, err)
 	}
 	if task, err := container.Task(ctx, nil); err == nil {
 		if _, err := task.Delete(ctx, containerd.WithProcessKill); err != nil && !errdefs.IsNotFound(err) {
-			return fmt.Errorf("stop container %q: %w", name, err)
+			return nil, fmt.Errorf("stop container %q: %w", name, err)
 		}
 	} else if !errdefs.IsNotFound(err) {
+		return nil, err
+	}
+	return container, nil
+}
+
+// Start starts a container that was created before; its output is appended to a file. One that runs is no error.
+func (c *Client) Start(ctx context.Context, name, log string) error {
+	ctx = namespaces.WithNamespace(ctx, Namespace)
+	container, err := c.inner.LoadContainer(ctx, name)
+	if err != nil {
+		return fmt.Errorf("find container %q: %w", name, err)
+	}
+	if err := c.start(ctx, container, log); err != nil {
+		return fmt.Errorf("start container %q: %w", name, err)
+	}
+	return nil
+}
+
+// Remove stops a container and deletes it with its snapshot. A missing container is no error.
+func (c *Client) Remove(ctx context.Context, name string) error {
+	ctx = namespaces.WithNamespace(ctx, Namespace)
+	container, err := c.stop(ctx, name)
+	if err != nil || container == nil {
 		return err
 	}
 	if err := container.Delete(ctx, containerd.WithSnapshotCleanup); err != nil && !errdefs.IsNotFound(err) {

@@ -52,7 +52,7 @@ const (
 type Values struct {
 	// ControllerImage is the image with all processes of Gardener, ProxyImage that of HAProxy.
 	ControllerImage, ProxyImage string
-	// Replicas is the number of pods. Connections are distributed over all of them.
+	// Replicas is the number of pods. Connections are distributed over all of them. Several are in different zones if possible.
 	Replicas int32
 	// ServiceAnnotations are those of the Service, for load balancers of the infrastructure.
 	ServiceAnnotations map[string]string
@@ -104,6 +104,14 @@ func Objects(v Values) []client.Object {
 	pod.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
 		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: deployment.Spec.Selector,
 	}}
+	if v.Replicas > 1 {
+		// Not a second constraint: nodes without the label of a zone would count for neither.
+		pod.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
+				Weight: 100, PodAffinityTerm: corev1.PodAffinityTerm{TopologyKey: corev1.LabelTopologyZone, LabelSelector: deployment.Spec.Selector},
+			}},
+		}}
+	}
 	deployment.Spec.Strategy = appsv1.DeploymentStrategy{
 		Type:          appsv1.RollingUpdateDeploymentStrategyType,
 		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: new(intstr.FromInt32(1)), MaxUnavailable: new(intstr.FromInt32(0))},

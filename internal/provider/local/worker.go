@@ -128,7 +128,7 @@ type delegate struct {
 
 // Class implements worker.Delegate.
 func (d *delegate) Class(
-	_ context.Context, w *extensionsv1alpha1.Worker, cluster *extension.Cluster, pool *extensionsv1alpha1.WorkerPool, _ string,
+	_ context.Context, w *extensionsv1alpha1.Worker, cluster *extension.Cluster, pool *extensionsv1alpha1.WorkerPool, zone string,
 ) (*worker.Class, error) {
 	at := field.NewPath("spec", "pools").Index(slices.IndexFunc(w.Spec.Pools, func(p extensionsv1alpha1.WorkerPool) bool { return p.Name == pool.Name }))
 	if err := noConfig(pool.ProviderConfig); err != nil {
@@ -143,11 +143,20 @@ func (d *delegate) Class(
 		Provider: localv1alpha1.MachineProvider,
 		ProviderSpec: &localv1alpha1.MachineProviderSpec{
 			TypeMeta: metav1.TypeMeta{APIVersion: localv1alpha1.SchemeGroupVersion.String(), Kind: "MachineProviderSpec"},
-			Image:    image.Image, Namespace: namespace, Registries: d.registries,
+			Image:    image.Image, Namespace: namespace, Registries: d.registries, Zone: nodeZone(cluster.Seed, zone),
 		},
 		// Those of a version before 1.150 are replaced, as they are in another namespace.
 		Hash: []string{image.Image, namespace},
 	}, nil
+}
+
+// nodeZone returns the zone of the nodes on which machines of a zone have to be, so that they are lost together. A zone that the seed does not have is only
+// a label: there, and in seeds with one zone, machines are anywhere.
+func nodeZone(seed *corev1beta1.Seed, zone string) string {
+	if seed == nil || len(seed.Spec.Provider.Zones) < 2 || !slices.Contains(seed.Spec.Provider.Zones, zone) {
+		return ""
+	}
+	return zone
 }
 
 // ProviderStatus implements worker.Delegate. It has the images of all pools.

@@ -121,6 +121,53 @@ func TestWorkerClass(t *testing.T) {
 	}
 }
 
+// A pool over two zones has machines on nodes of both, and the label of the zone on its nodes. Where the seed does not have the zone, they are on any node.
+func TestWorkerZones(t *testing.T) {
+	for name, tc := range map[string]struct{ seed, pool, want []string }{
+		"the seed has them":   {seed: []string{"0", "1", "2"}, pool: []string{"0", "1"}, want: []string{"0 on 0", "1 on 1"}},
+		"the seed has one":    {seed: []string{"0"}, pool: []string{"0"}, want: []string{"0 on "}},
+		"the seed has others": {seed: []string{"a", "b"}, pool: []string{"0", "a"}, want: []string{"0 on ", "a on a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, w, cluster := workersIn(newSeed(t, "")), newWorker(), newCluster(t)
+			cluster.Seed = &corev1beta1.Seed{Spec: corev1beta1.SeedSpec{Provider: corev1beta1.SeedProvider{Zones: tc.seed}}}
+			w.Spec.Pools[0].Zones = tc.pool
+			var waiting *extension.Wait
+			if err := a.Reconcile(t.Context(), w, cluster); !errors.As(err, &waiting) {
+				t.Fatalf("error is %v, want to wait for machines", err)
+			}
+			classes := &machinev1alpha1.MachineClassList{}
+			if err := a.Client.List(t.Context(), classes); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, class := range classes.Items {
+				spec := &localv1alpha1.MachineProviderSpec{}
+				if err := json.Unmarshal(class.ProviderSpec.Raw, spec); err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, class.NodeTemplate.Zone+" on "+spec.Zone)
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("zones of the classes (-want +got):\n%s", diff)
+			}
+			deployments := &machinev1alpha1.MachineDeploymentList{}
+			if err := a.Client.List(t.Context(), deployments); err != nil {
+				t.Fatal(err)
+			}
+			var labels []string
+			for _, deployment := range deployments.Items {
+				labels = append(labels, deployment.Spec.Template.Spec.NodeTemplate.ObjectMeta.Labels[corev1.LabelTopologyZone])
+			}
+			slices.Sort(labels)
+			if diff := cmp.Diff(tc.pool, labels); diff != "" {
+				t.Errorf("labels of nodes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestWorkerRefuses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*extensionsv1alpha1.WorkerPool)

@@ -23,6 +23,11 @@ type MachineProviderSpec struct {
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
+	// Zone is the value of the label topology.kubernetes.io/zone of the nodes on which the pods may be. Unset means any node. The driver reads it when it
+	// creates a machine.
+	// +optional
+	Zone string `json:"zone,omitempty"`
+
 	// Registries are from where containerd on the machine pulls images first. Machines of a local landscape need them for all
 	// registries that the landscape mirrors, as they cannot pull anything otherwise. What the machine's image or user data say
 	// about other registries stays.

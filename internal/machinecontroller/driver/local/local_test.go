@@ -29,7 +29,7 @@ import (
 func request(t *testing.T) driver.Request {
 	t.Helper()
 	raw, err := json.Marshal(localv1alpha1.MachineProviderSpec{
-		Image: "registry.example/machine:v1", Namespace: "infra-shoot--dev--crazy",
+		Image: "registry.example/machine:v1", Namespace: "infra-shoot--dev--crazy", Zone: "1",
 		Registries: []localv1alpha1.MachineRegistry{
 			{Host: "registry.k8s.io", Mirrors: []string{"http://172.30.0.1:5000/v2/registry.k8s.io", "https://mirror.example"}},
 			{Host: "registry.local:5000", Server: "http://172.30.0.1:5000"},
@@ -64,6 +64,7 @@ func TestDecode(t *testing.T) {
 	for name, tc := range map[string]struct{ spec, want string }{
 		"valid":              {`{"apiVersion":"x/v1","kind":"Y","image":"a"}`, ""},
 		"a bad namespace":    {`{"image":"a","namespace":"A/b"}`, `MachineClass c: providerSpec.namespace: Invalid value: "A/b": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`},
+		"a bad zone":         {`{"image":"a","zone":"a/b"}`, `MachineClass c: providerSpec.zone: Invalid value: "a/b": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')`},
 		"no image":           {`{}`, `MachineClass c: providerSpec.image: Required value: name the machine image`},
 		"nothing":            {``, `MachineClass c: decode providerSpec: EOF`},
 		"an unknown field":   {`{"image":"a","images":"b"}`, `MachineClass c: decode providerSpec: json: unknown field "images"`},

@@ -68,6 +68,9 @@ func validate(spec *localv1alpha1.MachineProviderSpec) field.ErrorList {
 			errs = append(errs, field.Invalid(path.Child("namespace"), spec.Namespace, problem))
 		}
 	}
+	for _, problem := range validation.IsValidLabelValue(spec.Zone) {
+		errs = append(errs, field.Invalid(path.Child("zone"), spec.Zone, problem))
+	}
 	if spec.Image == "" {
 		errs = append(errs, field.Required(path.Child("image"), "name the machine image"))
 	}
@@ -162,6 +165,9 @@ func objects(request driver.Request, spec *localv1alpha1.MachineProviderSpec, na
 		}},
 		Volumes: volumes,
 	}}
+	if spec.Zone != "" {
+		pod.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: spec.Zone}
+	}
 	pod.Labels[constants.NetworkPolicyToDNS] = constants.NetworkPolicyAllowed
 	pod.Labels[constants.NetworkPolicyToPublicNetworks] = constants.NetworkPolicyAllowed
 	pod.Labels[constants.NetworkPolicyToPrivateNetworks] = constants.NetworkPolicyAllowed
