@@ -32,6 +32,7 @@ var sharedAreas = []string{
 	"internal/restriction",    // like internal/authorizer
 	"internal/rotation",       // phases of rotations, for Shoots and Gardens
 	"internal/shoot",          // functions of a Shoot for gardenlet and gardenadm
+	"internal/skew",           // which versions of gardener-operator and gardenlet work together
 	"internal/stage",          // stages of flows of several processes
 	"internal/subcommand",     // help and errors of commands with subcommands
 	"internal/tokenrequestor", // a controller that gardenlet runs too
