@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -164,7 +165,7 @@ func loadKubeconfig(files, context string) (*kubeconfig, error) {
 func gardenScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, corev1beta1.AddToScheme, authenticationv1alpha1.AddToScheme, operationsv1alpha1.AddToScheme,
+		coordinationv1.AddToScheme, corev1.AddToScheme, corev1beta1.AddToScheme, authenticationv1alpha1.AddToScheme, operationsv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			panic(err) // happens only for two types with the same name
@@ -179,6 +180,9 @@ func gardenMapper() meta.RESTMapper {
 	mapper.Add(corev1beta1.SchemeGroupVersion.WithKind("Shoot"), meta.RESTScopeNamespace)
 	mapper.Add(corev1beta1.SchemeGroupVersion.WithKind("Project"), meta.RESTScopeRoot)
 	mapper.Add(corev1beta1.SchemeGroupVersion.WithKind("Seed"), meta.RESTScopeRoot)
+	mapper.Add(corev1beta1.SchemeGroupVersion.WithKind("BackupEntry"), meta.RESTScopeNamespace)
+	mapper.Add(corev1beta1.SchemeGroupVersion.WithKind("ShootState"), meta.RESTScopeNamespace)
+	mapper.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Event"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	mapper.Add(operationsv1alpha1.SchemeGroupVersion.WithKind("Bastion"), meta.RESTScopeNamespace)

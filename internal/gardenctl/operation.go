@@ -187,8 +187,12 @@ func (c *cli) remove(ctx context.Context, args []string, yes bool) (*place, *cor
 		return nil, nil, err
 	}
 	if !yes {
-		if err := c.confirm(ctx, p); err != nil {
-			return nil, nil, err
+		if !c.Interactive {
+			return nil, nil, fmt.Errorf("cannot ask for confirmation without a terminal to delete shoot %q in namespace %q; add --yes", p.name, p.namespace)
+		}
+		question := fmt.Sprintf("Shoot %s in namespace %s is deleted with all its machines and data. Type its name to continue: ", p.name, p.namespace)
+		if err := c.confirm(ctx, question, p.name); err != nil {
+			return nil, nil, fmt.Errorf("%w; nothing is deleted", err)
 		}
 	}
 	ctx, cancel := within(ctx, requestTimeout)
@@ -207,12 +211,9 @@ func (c *cli) remove(ctx context.Context, args []string, yes bool) (*place, *cor
 	return p, shoot, err
 }
 
-// confirm asks for the name of the shoot. It returns when ctx is done, without an answer.
-func (c *cli) confirm(ctx context.Context, p *place) error {
-	if !c.Interactive {
-		return fmt.Errorf("cannot ask for confirmation without a terminal to delete shoot %q in namespace %q; add --yes", p.name, p.namespace)
-	}
-	fmt.Fprintf(c.ErrOut, "Shoot %s in namespace %s is deleted with all its machines and data. Type its name to continue: ", p.name, p.namespace)
+// confirm asks for a name. It returns when ctx is done, without an answer.
+func (c *cli) confirm(ctx context.Context, question, name string) error {
+	fmt.Fprint(c.ErrOut, question)
 	answer := make(chan string, 1)
 	go func() {
 		var text string
@@ -221,8 +222,8 @@ func (c *cli) confirm(ctx context.Context, p *place) error {
 	}()
 	select {
 	case text := <-answer:
-		if text != p.name {
-			return errors.New("not confirmed; nothing is deleted")
+		if text != name {
+			return errors.New("not confirmed")
 		}
 		return nil
 	case <-ctx.Done():

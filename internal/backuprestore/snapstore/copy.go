@@ -2,6 +2,7 @@ package snapstore
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -25,11 +26,15 @@ type CopyOptions struct {
 	WaitTimeout  time.Duration
 }
 
-// Copy copies snapshots that the target does not have, the oldest first.
+// Copy copies snapshots that the target does not have, the oldest first. Without waiting for the final snapshot, as after the loss of a seed, it is an error if there is no
+// full snapshot: the store may be lost too, and etcd would start without data.
 func Copy(ctx context.Context, from, to *Store, options CopyOptions, c clock.WithTicker) error {
 	snapshots, err := awaitFinal(ctx, from, options, c)
 	if err != nil {
 		return err
+	}
+	if !options.WaitForFinal && len(snapshot.Chains(snapshots)) == 0 {
+		return errors.New("the source has no full snapshot, so that there is nothing to restore")
 	}
 	existing, err := to.List(ctx)
 	if err != nil {

@@ -138,6 +138,15 @@ func TestCopy(t *testing.T) {
 	}
 }
 
+// A store that is lost together with its seed is not mistaken for one of a cluster without data.
+func TestCopyNeedsASnapshot(t *testing.T) {
+	from, to := open(t, t.TempDir()), open(t, t.TempDir())
+	write(t, from, delta(6, 7, 0))
+	if err := Copy(t.Context(), from, to, CopyOptions{}, clocktesting.NewFakeClock(now)); err == nil {
+		t.Errorf("Copy() of a source without a full snapshot succeeds, the target has %v", list(t, to))
+	}
+}
+
 func TestCopyWaitsForTheFinalSnapshot(t *testing.T) {
 	from, to := open(t, t.TempDir()), open(t, t.TempDir())
 	write(t, from, full(5, 0))

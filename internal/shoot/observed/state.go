@@ -82,6 +82,8 @@ type Restoration struct {
 	Saved corev1beta1.ShootStateSpec
 	// SourceBucket is the bucket that backups are copied from. Empty means that they are copied already, or that there are none.
 	SourceBucket string
+	// NoFinalSnapshot is whether the former seed is lost, so that backups are copied without waiting for the final snapshot.
+	NoFinalSnapshot bool
 }
 
 // TechnicalID returns the name of the namespace of a new shoot.

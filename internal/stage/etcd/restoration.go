@@ -33,6 +33,8 @@ type Restoration struct {
 	SourceEntry *corev1beta1.BackupEntry
 	// Copies is whether the backups are not copied yet.
 	Copies bool
+	// NoFinalSnapshot is whether the backups end without a final snapshot, as the former seed is lost.
+	NoFinalSnapshot bool
 	// Provider is the type of the own bucket.
 	Provider string
 	// GrowAfter are the tasks after which members are added.
@@ -127,6 +129,7 @@ func (in Inputs) deleteSourceEntry(ctx context.Context) error {
 	}
 	if err := kube.PatchMetadata(ctx, in.Run.GardenCache, restored, func(o *metav1.PartialObjectMetadata) {
 		delete(o.Annotations, constants.BackupEntryCopiedFrom)
+		delete(o.Annotations, constants.BackupEntryNoFinalSnapshot)
 	}); err != nil {
 		return fmt.Errorf("patch BackupEntry %q: %w", restored.Name, err)
 	}
@@ -180,7 +183,7 @@ func (in Inputs) copyBackups(ctx context.Context) error {
 	}
 	task.Spec = druidv1alpha1.EtcdCopyBackupsTaskSpec{
 		SourceStore: *from, TargetStore: *to,
-		WaitForFinalSnapshot: &druidv1alpha1.WaitForFinalSnapshotSpec{Enabled: true, Timeout: &metav1.Duration{Duration: finalSnapshotTimeout}},
+		WaitForFinalSnapshot: &druidv1alpha1.WaitForFinalSnapshotSpec{Enabled: !in.Restoration.NoFinalSnapshot, Timeout: &metav1.Duration{Duration: finalSnapshotTimeout}},
 		PodLabels: map[string]string{
 			constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, constants.NetworkPolicyToPublicNetworks: constants.NetworkPolicyAllowed,
 		},

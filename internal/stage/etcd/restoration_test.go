@@ -86,7 +86,7 @@ func TestBackupsAreCopied(t *testing.T) {
 	source := entry.DeepCopy()
 	source.Name, source.Spec.BucketName = "source-e", "there"
 	moved := entry.DeepCopy()
-	moved.Annotations = map[string]string{"backupentry.core.gardener.cloud/copied-from": "there"}
+	moved.Annotations = map[string]string{"backupentry.core.gardener.cloud/copied-from": "there", "backupentry.core.gardener.cloud/no-final-snapshot": "true"}
 	moved.Spec.BucketName, moved.Status.LastOperation = "there", &corev1beta1.LastOperation{Type: "Migrate", State: "Succeeded"}
 	secret := func(name, bucket string) client.Object {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: stagetest.Namespace, Name: name}, Data: map[string][]byte{"bucketName": []byte(bucket)}}
@@ -119,6 +119,13 @@ func TestBackupsAreCopied(t *testing.T) {
 	if wait := task.Spec.WaitForFinalSnapshot; wait == nil || !wait.Enabled {
 		t.Error("the final snapshot is not waited for")
 	}
+	in.Restoration.NoFinalSnapshot = true
+	if err := stagetest.RunTask(t.Context(), t, Tasks(in), "backups-copied"); err != nil {
+		t.Fatal(err)
+	}
+	if err := clusters.Seed.Get(t.Context(), client.ObjectKeyFromObject(task), task); err != nil || task.Spec.WaitForFinalSnapshot.Enabled {
+		t.Errorf("the final snapshot of a lost seed is waited for (%v)", err)
+	}
 	for range 2 {
 		for _, id := range []string{"backups-copied-gone", "source-backup-entry-gone"} {
 			if err := stagetest.RunTask(t.Context(), t, tasks, id); err != nil {
@@ -126,7 +133,7 @@ func TestBackupsAreCopied(t *testing.T) {
 			}
 		}
 	}
-	if err := clusters.Garden.Get(t.Context(), client.ObjectKeyFromObject(moved), moved); err != nil || moved.Annotations["backupentry.core.gardener.cloud/copied-from"] != "" {
+	if err := clusters.Garden.Get(t.Context(), client.ObjectKeyFromObject(moved), moved); err != nil || len(moved.Annotations) > 0 {
 		t.Errorf("the annotations of the BackupEntry are %v (%v)", moved.Annotations, err)
 	}
 	for object, c := range map[client.Object]client.Client{task: clusters.Seed, source: clusters.Garden} {

@@ -54,7 +54,87 @@ type agent struct {
 // TestMigration moves a Shoot between the gardenlets of two seeds, which may do what the garden allows to them: the former one has nothing left but the
 // BackupEntry, and the other one restores it as far as it gets without pods.
 func TestMigration(t *testing.T) {
-	const project, namespace, technicalID = "dev", "garden-dev", "shoot--dev--moved"
+	f := newFleet(t)
+	e, garden, to, shoot, entry := f.e, f.garden, f.to, f.shoot, f.entry
+	former, other := startAgent(t, e, "from"), startAgent(t, e, "to")
+	step := env.Story(t)
+	step("the BackupEntry is on the former seed")
+	env.Await(t, garden, entry, func(b *corev1beta1.BackupEntry) error {
+		if l := b.Status.LastOperation; l == nil || l.State != "Succeeded" || ptr.Deref(b.Status.SeedName, "") != "from" {
+			return fmt.Errorf("status is %+v", b.Status)
+		}
+		return nil
+	})
+
+	step("the former gardenlet waits until the other seed is ready")
+	env.Bind(t, garden, shoot, "to")
+	env.Await(t, garden, shoot, last("Migrate", "Error", "constraint ReadyForMigration is not reported yet"))
+
+	step("it releases the BackupEntry and hands the Shoot over")
+	env.EditStatus(t, garden, shoot, func(s *corev1beta1.Shoot) {
+		s.Status.Constraints = []corev1beta1.Condition{{
+			Type: corev1beta1.ShootReadyForMigration, Status: corev1beta1.ConditionTrue, Reason: "DestinationSeedReady", Message: "x",
+			LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
+		}}
+	})
+	env.Await(t, garden, shoot, func(s *corev1beta1.Shoot) error {
+		if on := ptr.Deref(s.Status.SeedName, ""); on != "to" {
+			return fmt.Errorf("it is on seed %q with last operation %+v", on, s.Status.LastOperation)
+		}
+		return nil
+	})
+	env.AwaitGone(t, former.seed, &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: entry.Name}})
+
+	step("the other one restores credentials and the states of extensions, and copies the backups")
+	kept := env.Await(t, other.seed, env.Named[*corev1.Secret](technicalID, "kept"), env.Exists)
+	if string(kept.Data["key"]) != "value" || kept.Labels["persist"] != "true" {
+		t.Errorf("the Secret is %+v", kept)
+	}
+	env.Await(t, other.seed, env.Named[*extensionsv1alpha1.DNSRecord](technicalID, "moved-internal"), func(r *extensionsv1alpha1.DNSRecord) error {
+		if r.Status.State == nil || string(r.Status.State.Raw) != `{"zone":"z"}` || r.Status.LastOperation == nil || r.Status.LastOperation.Type != "Restore" {
+			return fmt.Errorf("status is %+v", r.Status)
+		}
+		return nil
+	})
+	env.Await(t, garden, entry, func(b *corev1beta1.BackupEntry) error {
+		if l := b.Status.LastOperation; b.Spec.BucketName != string(to.UID) || l.Type != "Restore" || l.State != "Succeeded" || ptr.Deref(b.Status.SeedName, "") != "to" {
+			return fmt.Errorf("it is in bucket %q with status %+v", b.Spec.BucketName, b.Status)
+		}
+		return nil
+	})
+	env.Await(t, garden, shoot, last("Restore", "Processing", ""))
+
+	step("etcd starts with the copied backups, and the former ones are deleted")
+	etcd := env.Await(t, other.seed, env.Named[*druidv1alpha1.Etcd](technicalID, "etcd-main"), env.Exists)
+	if etcd.Spec.Replicas != 1 {
+		t.Errorf("etcd has %d members", etcd.Spec.Replicas)
+	}
+	env.AwaitGone(t, garden, &corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "source-" + entry.Name}})
+
+	step("nothing is left on the former seed")
+	if err := former.seed.Get(t.Context(), client.ObjectKey{Name: technicalID}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the namespace: %v", err)
+	}
+	entries := &extensionsv1alpha1.BackupEntryList{}
+	if err := former.seed.List(t.Context(), entries); err != nil || len(entries.Items) > 0 {
+		t.Errorf("%d BackupEntries are left: %v", len(entries.Items), err)
+	}
+}
+
+// fleet is a garden with two seeds, and a Shoot on the first one.
+type fleet struct {
+	e        *env.Env
+	garden   client.WithWatch
+	from, to *corev1beta1.Seed
+	shoot    *corev1beta1.Shoot
+	entry    *corev1beta1.BackupEntry
+}
+
+const namespace, technicalID = "garden-dev", "shoot--dev--moved"
+
+func newFleet(t *testing.T) *fleet {
+	t.Helper()
+	const project = "dev"
 	e := env.Start(t, env.Lenient(), env.WithAdmissionController())
 	if err := errors.Join(addKinds(e.Scheme), druidv1alpha1.AddToScheme(e.Scheme), gatewayv1.Install(e.Scheme)); err != nil {
 		t.Fatal(err)
@@ -125,81 +205,21 @@ func TestMigration(t *testing.T) {
 	create(entry, saved)
 
 	e.CallWebhooks(t)
-	former, other := startAgent(t, e, "from", technicalID), startAgent(t, e, "to", technicalID)
-	last := func(typ corev1beta1.LastOperationType, state corev1beta1.LastOperationState, description string) func(*corev1beta1.Shoot) error {
-		return func(s *corev1beta1.Shoot) error {
-			if l := s.Status.LastOperation; l.Type != typ || l.State != state || description != "" && l.Description != description {
-				return fmt.Errorf("last operation is %+v", l)
-			}
-			return nil
-		}
-	}
-	step := env.Story(t)
-	step("the BackupEntry is on the former seed")
-	env.Await(t, garden, entry, func(b *corev1beta1.BackupEntry) error {
-		if l := b.Status.LastOperation; l == nil || l.State != "Succeeded" || ptr.Deref(b.Status.SeedName, "") != "from" {
-			return fmt.Errorf("status is %+v", b.Status)
+	return &fleet{e, garden, from, to, shoot, entry}
+}
+
+// last returns a check of the last operation of a Shoot.
+func last(typ corev1beta1.LastOperationType, state corev1beta1.LastOperationState, description string) func(*corev1beta1.Shoot) error {
+	return func(s *corev1beta1.Shoot) error {
+		if l := s.Status.LastOperation; l.Type != typ || l.State != state || description != "" && l.Description != description {
+			return fmt.Errorf("last operation is %+v", l)
 		}
 		return nil
-	})
-
-	step("the former gardenlet waits until the other seed is ready")
-	env.Bind(t, garden, shoot, "to")
-	env.Await(t, garden, shoot, last("Migrate", "Error", "constraint ReadyForMigration is not reported yet"))
-
-	step("it releases the BackupEntry and hands the Shoot over")
-	env.EditStatus(t, garden, shoot, func(s *corev1beta1.Shoot) {
-		s.Status.Constraints = []corev1beta1.Condition{{
-			Type: corev1beta1.ShootReadyForMigration, Status: corev1beta1.ConditionTrue, Reason: "DestinationSeedReady", Message: "x",
-			LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
-		}}
-	})
-	env.Await(t, garden, shoot, func(s *corev1beta1.Shoot) error {
-		if on := ptr.Deref(s.Status.SeedName, ""); on != "to" {
-			return fmt.Errorf("it is on seed %q with last operation %+v", on, s.Status.LastOperation)
-		}
-		return nil
-	})
-	env.AwaitGone(t, former.seed, &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: entry.Name}})
-
-	step("the other one restores credentials and the states of extensions, and copies the backups")
-	kept := env.Await(t, other.seed, env.Named[*corev1.Secret](technicalID, "kept"), env.Exists)
-	if string(kept.Data["key"]) != "value" || kept.Labels["persist"] != "true" {
-		t.Errorf("the Secret is %+v", kept)
-	}
-	env.Await(t, other.seed, env.Named[*extensionsv1alpha1.DNSRecord](technicalID, "moved-internal"), func(r *extensionsv1alpha1.DNSRecord) error {
-		if r.Status.State == nil || string(r.Status.State.Raw) != `{"zone":"z"}` || r.Status.LastOperation == nil || r.Status.LastOperation.Type != "Restore" {
-			return fmt.Errorf("status is %+v", r.Status)
-		}
-		return nil
-	})
-	env.Await(t, garden, entry, func(b *corev1beta1.BackupEntry) error {
-		if l := b.Status.LastOperation; b.Spec.BucketName != string(to.UID) || l.Type != "Restore" || l.State != "Succeeded" || ptr.Deref(b.Status.SeedName, "") != "to" {
-			return fmt.Errorf("it is in bucket %q with status %+v", b.Spec.BucketName, b.Status)
-		}
-		return nil
-	})
-	env.Await(t, garden, shoot, last("Restore", "Processing", ""))
-
-	step("etcd starts with the copied backups, and the former ones are deleted")
-	etcd := env.Await(t, other.seed, env.Named[*druidv1alpha1.Etcd](technicalID, "etcd-main"), env.Exists)
-	if etcd.Spec.Replicas != 1 {
-		t.Errorf("etcd has %d members", etcd.Spec.Replicas)
-	}
-	env.AwaitGone(t, garden, &corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "source-" + entry.Name}})
-
-	step("nothing is left on the former seed")
-	if err := former.seed.Get(t.Context(), client.ObjectKey{Name: technicalID}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the namespace: %v", err)
-	}
-	entries := &extensionsv1alpha1.BackupEntryList{}
-	if err := former.seed.List(t.Context(), entries); err != nil || len(entries.Items) > 0 {
-		t.Errorf("%d BackupEntries are left: %v", len(entries.Items), err)
 	}
 }
 
 // startAgent starts a seed with the controllers of its gardenlet.
-func startAgent(t *testing.T, e *env.Env, name, technicalID string) *agent {
+func startAgent(t *testing.T, e *env.Env, name string) *agent {
 	t.Helper()
 	seedConfig := e.AddCluster(t)
 	seed, err := client.NewWithWatch(seedConfig, client.Options{Scheme: e.Scheme})

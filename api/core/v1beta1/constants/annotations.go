@@ -121,6 +121,9 @@ const (
 	// BackupEntryCopiedFrom on a BackupEntry is the name of the BackupBucket that its backups are being copied from, since it names that of its new seed. The
 	// gardenlet removes it when etcd is restored from them.
 	BackupEntryCopiedFrom = "backupentry.core.gardener.cloud/copied-from"
+	// BackupEntryNoFinalSnapshot on a BackupEntry is "true" if its backups end without a final snapshot, as its seed is lost: they are copied as they are. The
+	// gardenlet removes it when etcd is restored from them.
+	BackupEntryNoFinalSnapshot = "backupentry.core.gardener.cloud/no-final-snapshot"
 	// DNSProvider is the DNS provider of a domain Secret.
 	DNSProvider = "dns.gardener.cloud/provider"
 	// DNSDomain is the domain of a domain Secret.

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
 	etcdcomponent "gardener.cloud/gardener/internal/component/etcd"
@@ -137,6 +138,7 @@ func (r *reconciler) restoration(ctx context.Context, o *observed.State) (*obser
 	if err := errors.Join(errEntry, errSource); err != nil {
 		return nil, err
 	}
+	restoration.NoFinalSnapshot = entry != nil && entry.Annotations[constants.BackupEntryNoFinalSnapshot] == "true"
 	restoration.SourceBucket, err = etcd.CopiesFrom(err == nil, entry, source, string(o.Seed.UID))
 	return restoration, err
 }
@@ -145,7 +147,7 @@ func (r *reconciler) restoration(ctx context.Context, o *observed.State) (*obser
 // hibernated: three of them cannot be restored when it wakes up.
 func (s *stages) restoreEtcd(o *observed.State, k kind) {
 	s.etcd.Restoration = &etcd.Restoration{
-		SourceEntry: o.SourceBackupEntry(), Copies: o.Restoration.SourceBucket != "", Provider: o.Seed.Spec.Backup.Provider, Stops: k == kindHibernated,
+		SourceEntry: o.SourceBackupEntry(), Copies: o.Restoration.SourceBucket != "", NoFinalSnapshot: o.Restoration.NoFinalSnapshot, Provider: o.Seed.Spec.Backup.Provider, Stops: k == kindHibernated,
 	}
 	if k != kindHibernated {
 		s.etcd.Restoration.GrowAfter = []string{"kube-apiserver-ready"}

@@ -45,11 +45,12 @@ func Add(mgr manager.Manager, v Values) error {
 	}
 	return builder.ControllerManagedBy(mgr).Named(name).
 		WithOptions(controller.Options{MaxConcurrentReconciles: *v.Config.ConcurrentSyncs, ReconciliationTimeout: passTimeout}).
-		// The first state is saved after the creation, and it is deleted with the Shoot. In between it is saved periodically.
+		// The first state is saved after the creation, and it is deleted with the Shoot. In between it is saved after each operation and periodically.
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.Shoot{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Shoot]{},
 			predicate.TypedFuncs[*corev1beta1.Shoot]{
 				UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Shoot]) bool {
-					return e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil || saveable(e.ObjectNew) && !saveable(e.ObjectOld)
+					return e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil ||
+						saveable(e.ObjectNew) && (!saveable(e.ObjectOld) || ended(e.ObjectNew).After(ended(e.ObjectOld)))
 				},
 				DeleteFunc: func(event.TypedDeleteEvent[*corev1beta1.Shoot]) bool { return false },
 			})).

@@ -24,11 +24,21 @@ func saveable(shoot *corev1beta1.Shoot) bool {
 	return false
 }
 
-// nextSave is when a state is to be saved: at once for a new Shoot, then after the period, or up to a tenth of it earlier, so that not all
-// shoots are saved at once.
+// ended returns when the last operation of a shoot ended; it is zero while one is in progress. Credentials change in operations, and what is restored after the loss of
+// the seed must have those with which etcd is encrypted.
+func ended(shoot *corev1beta1.Shoot) time.Time {
+	last := shoot.Status.LastOperation
+	if last == nil || last.State == corev1beta1.LastOperationStateProcessing || last.State == corev1beta1.LastOperationStatePending {
+		return time.Time{}
+	}
+	return last.LastUpdateTime.Time
+}
+
+// nextSave is when a state is to be saved: at once for a new Shoot and after each operation, then after the period, or up to a tenth of it earlier, so that not all
+// shoots are saved at once. The API has the end of an operation in seconds.
 func nextSave(shoot *corev1beta1.Shoot, saved *corev1beta1.ShootState, period time.Duration, now time.Time) time.Time {
 	last, err := time.Parse(time.RFC3339Nano, saved.Annotations[constants.GardenerTimestamp])
-	if err != nil || last.After(now) {
+	if err != nil || last.After(now) || !last.Truncate(time.Second).After(ended(shoot)) {
 		return now
 	}
 	return last.Add(period - shard.Delay(shoot.UID, last, period/10))

@@ -60,6 +60,15 @@ func TestNextSave(t *testing.T) {
 		}
 	}
 	last := now.Add(-time.Hour)
+	for state, want := range map[corev1beta1.LastOperationState]bool{
+		corev1beta1.LastOperationStateSucceeded: true, corev1beta1.LastOperationStateError: true, corev1beta1.LastOperationStateProcessing: false,
+	} {
+		shoot := &corev1beta1.Shoot{Status: corev1beta1.ShootStatus{LastOperation: &corev1beta1.LastOperation{State: state, LastUpdateTime: metav1.NewTime(last)}}}
+		saved := &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"gardener.cloud/timestamp": last.Add(-time.Minute).Format(time.RFC3339Nano)}}}
+		if got := nextSave(shoot, saved, period, now); got.Equal(now) != want {
+			t.Errorf("after an operation that is %s the state is saved at %s", state, got)
+		}
+	}
 	if got := at(last.Format(time.RFC3339Nano)).Sub(last); got > period || got < period*9/10 {
 		t.Errorf("a state is saved again after %s", got)
 	}

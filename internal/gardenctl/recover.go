@@ -1,0 +1,302 @@
+package gardenctl
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/kube"
+)
+
+// silence is for how long the gardenlet of a seed must not have renewed its Lease, which it does every few seconds, until the seed may be called lost.
+const silence = 2 * time.Minute
+
+// recovery is a request to recover shoots of a lost seed.
+type recovery struct {
+	lost, to string
+	// shoots are the names of shoots with their namespaces. Without any, all shoots of the seed are recovered.
+	shoots    []string
+	yes, wait bool
+	timeout   time.Duration
+}
+
+// recoverable is a shoot of a lost seed, and what is left of it in the garden.
+type recoverable struct {
+	shoot *corev1beta1.Shoot
+	// state and entry are nil if they do not exist.
+	state *corev1beta1.ShootState
+	entry *corev1beta1.BackupEntry
+}
+
+func (c *cli) recoverCommand() *cobra.Command {
+	r := recovery{}
+	cmd := &cobra.Command{
+		Use: "recover --seed=LOST --to=SEED", Short: "Bring the shoots of a lost seed up on another one", Args: cobra.NoArgs,
+		Long: c.examples(`recover --seed=seed-a --to=seed-b              # asks for confirmation
+  PROGRAM recover --seed=seed-a --to=seed-b --yes --wait
+  PROGRAM recover --seed=seed-a --to=seed-b --shoot=garden-dev/my-cluster`) + `
+This is for a seed that is gone for good, with all control planes on it: a seed that is alive is left with "` + c.program() + ` migrate". The other seed restores
+the control planes from the ShootStates in the garden and the latest backups of etcd, so what was written after them is lost. Nodes and their pods go on
+running. It can be repeated at any time, and is refused while the gardenlet of the lost seed reports. This is for operators: it needs permission to update
+shoots/binding, shoots/status, backupentries and backupentries/status, and to read leases, seeds and shootstates.`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.recoverShoots(cmd.Context(), r) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&r.lost, "seed", "", "the seed that is lost")
+	flags.StringVar(&r.to, "to", "", "the seed that restores the control planes")
+	flags.StringSliceVar(&r.shoots, "shoot", nil, "only this shoot, as NAMESPACE/NAME; can be repeated (default: all shoots of the seed)")
+	flags.BoolVar(&r.yes, "yes", false, "do not ask")
+	flags.BoolVar(&r.wait, "wait", false, "wait until the control planes are restored")
+	flags.DurationVar(&r.timeout, "timeout", waitTimeout, "how long to wait for each of them")
+	for _, name := range []string{"seed", "to"} {
+		_ = cmd.MarkFlagRequired(name) // it fails for unknown flags only
+		_ = cmd.RegisterFlagCompletionFunc(name, c.completion(seedNames))
+	}
+	return cmd
+}
+
+func (c *cli) recoverShoots(ctx context.Context, r recovery) error {
+	g, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	if err := c.checkSeeds(ctx, g, r); err != nil {
+		return err
+	}
+	found, err := c.recoverables(ctx, g, r)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	if !r.yes {
+		if !c.Interactive {
+			return fmt.Errorf("cannot ask for confirmation without a terminal to recover %d shoots of seed %q; add --yes", len(found), r.lost)
+		}
+		question := fmt.Sprintf("%d shoots of seed %s are restored on seed %s, without what was written after the last backups. Seed %s must never run again. Type its name to "+
+			"continue: ", len(found), r.lost, r.to, r.lost)
+		if err := c.confirm(ctx, question, r.lost); err != nil {
+			return fmt.Errorf("%w; nothing is changed", err)
+		}
+	}
+	table := tabwriter.NewWriter(c.Out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(table, "NAMESPACE\tSHOOT\tSTATE SAVED\tRESULT")
+	failed := 0
+	for _, s := range found {
+		result := "is restored on seed " + r.to
+		if err := c.recoverShoot(ctx, g, s, r); err != nil {
+			failed++
+			result = line(err.Error())
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", s.shoot.Namespace, s.shoot.Name, savedAgo(s.state, c.Clock.Now()), result)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if r.wait {
+		for _, s := range found {
+			if ptr.Deref(s.shoot.Status.SeedName, "") != r.to {
+				continue
+			}
+			p := &place{garden: g, namespace: s.shoot.Namespace, name: s.shoot.Name}
+			if err := c.await(ctx, p, goal{"on seed " + r.to, func(shoot *corev1beta1.Shoot) error { return movedTo(shoot, r.to, s.shoot.Generation) }}, r.timeout); err != nil {
+				failed++
+				fmt.Fprintln(c.ErrOut, err)
+			}
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d shoots are not recovered; repeat the command when the reasons are removed", failed, len(found))
+	}
+	return nil
+}
+
+// checkSeeds checks that one seed is lost, and the other one is ready, and prints when the lost one has reported last.
+func (c *cli) checkSeeds(ctx context.Context, g *garden, r recovery) error {
+	ctx, cancel := within(ctx, requestTimeout)
+	defer cancel()
+	lost, to, lease := &corev1beta1.Seed{}, &corev1beta1.Seed{}, &coordinationv1.Lease{}
+	for name, seed := range map[string]*corev1beta1.Seed{r.lost: lost, r.to: to} {
+		if err := g.client.Get(ctx, client.ObjectKey{Name: name}, seed); err != nil {
+			return c.explain(err, g, fmt.Sprintf("seed %q", name), c.program()+" get seeds")
+		}
+	}
+	if r.lost == r.to {
+		return fmt.Errorf("seed %q cannot restore its own shoots; --seed and --to must differ", r.to)
+	}
+	if err := g.client.Get(ctx, client.ObjectKey{Namespace: constants.GardenerSeedLeaseNamespace, Name: r.lost}, lease); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read Lease of seed %q: %w", r.lost, err)
+	}
+	if err := isLost(lost, lease.Spec.RenewTime, c.Clock.Now()); err != nil {
+		return err
+	}
+	if renewed := lease.Spec.RenewTime; renewed != nil {
+		fmt.Fprintf(c.ErrOut, "Seed %s has reported last %s ago; backups of etcd are at most as recent.\n", r.lost, duration.HumanDuration(c.Clock.Since(renewed.Time)))
+	}
+	return takesShoots(to)
+}
+
+// isLost returns why a seed is not lost: its gardenlet reports, or has reported just now.
+func isLost(seed *corev1beta1.Seed, renewed *metav1.MicroTime, now time.Time) error {
+	if renewed != nil && now.Sub(renewed.Time) < silence {
+		return fmt.Errorf("seed %q is not lost: its gardenlet has reported less than %s ago; to move its shoots, use migrate", seed.Name, silence)
+	}
+	if ready := kube.Condition(seed.Status.Conditions, corev1beta1.SeedGardenletReady); ready != nil && ready.Status != corev1beta1.ConditionUnknown {
+		return fmt.Errorf("seed %q is not lost: its condition %s is %s, and turns Unknown when its gardenlet does not report", seed.Name, ready.Type, ready.Status)
+	}
+	return nil
+}
+
+// takesShoots returns why a seed cannot restore shoots now. What depends on the shoot is checked by the API server.
+func takesShoots(seed *corev1beta1.Seed) error {
+	ready := ptr.Deref(kube.Condition(seed.Status.Conditions, corev1beta1.SeedGardenletReady), corev1beta1.Condition{})
+	switch {
+	case ready.Status != corev1beta1.ConditionTrue:
+		return fmt.Errorf("condition %s of seed %q is %s, so it cannot restore shoots now", corev1beta1.SeedGardenletReady, seed.Name, cmp.Or(ready.Status, corev1beta1.ConditionUnknown))
+	case seed.Spec.Backup == nil:
+		return fmt.Errorf("seed %q has no backup configured, which it takes to restore shoots", seed.Name)
+	}
+	return nil
+}
+
+// recoverables returns the shoots of a lost seed that are requested. Those that are restored already are only printed.
+func (c *cli) recoverables(ctx context.Context, g *garden, r recovery) ([]recoverable, error) {
+	ctx, cancel := within(ctx, requestTimeout)
+	defer cancel()
+	list := &corev1beta1.ShootList{}
+	if err := g.client.List(ctx, list, client.MatchingLabels{constants.PrefixSeedName + r.lost: "true"}); err != nil {
+		return nil, c.explain(err, g, "shoots of seed "+r.lost, c.program()+" get shoots -A")
+	}
+	byName := map[string]*corev1beta1.Shoot{}
+	for i := range list.Items {
+		byName[list.Items[i].Namespace+"/"+list.Items[i].Name] = &list.Items[i]
+	}
+	names := slices.Compact(slices.Sorted(slices.Values(r.shoots)))
+	if len(names) == 0 {
+		names = slices.Sorted(maps.Keys(byName))
+	}
+	var found []recoverable
+	for _, name := range names {
+		shoot := byName[name]
+		if shoot == nil {
+			if strings.Count(name, "/") != 1 {
+				return nil, fmt.Errorf("--shoot must be NAMESPACE/NAME, not %q", name)
+			}
+			fmt.Fprintf(c.ErrOut, "shoot %s is not on seed %s (any more)\n", name, r.lost)
+			continue
+		}
+		s := recoverable{shoot: shoot, state: &corev1beta1.ShootState{}, entry: &corev1beta1.BackupEntry{}}
+		if err := g.client.Get(ctx, client.ObjectKeyFromObject(shoot), s.state); apierrors.IsNotFound(err) {
+			s.state = nil
+		} else if err != nil {
+			return nil, fmt.Errorf("read ShootState %q: %w", name, err)
+		}
+		entry := client.ObjectKey{Namespace: shoot.Namespace, Name: shoot.Status.TechnicalID + "--" + string(shoot.Status.UID)}
+		if err := g.client.Get(ctx, entry, s.entry); apierrors.IsNotFound(err) {
+			s.entry = nil
+		} else if err != nil {
+			return nil, fmt.Errorf("read BackupEntry %q: %w", entry, err)
+		}
+		found = append(found, s)
+	}
+	if len(found) == 0 {
+		fmt.Fprintf(c.ErrOut, "No shoots to recover are on seed %s.\n", r.lost)
+	}
+	return found, nil
+}
+
+// unrecoverable returns why a shoot cannot be restored on another seed.
+func unrecoverable(s recoverable) error {
+	switch {
+	case s.shoot.DeletionTimestamp != nil:
+		return errors.New("it is being deleted; what is left of it has to be deleted by force")
+	case s.shoot.Status.LastOperation == nil:
+		return nil // nothing was created, and nothing is lost
+	case s.state == nil:
+		return errors.New("it has no ShootState, so its credentials are lost")
+	case s.entry == nil:
+		return errors.New("it has no BackupEntry, so its data are lost")
+	}
+	return nil
+}
+
+// savedAgo returns how old the ShootState of a shoot is.
+func savedAgo(state *corev1beta1.ShootState, now time.Time) string {
+	if state == nil {
+		return "never"
+	}
+	at, err := time.Parse(time.RFC3339Nano, state.Annotations[constants.GardenerTimestamp])
+	if err != nil {
+		return "unknown"
+	}
+	return duration.HumanDuration(now.Sub(at)) + " ago"
+}
+
+// recoverShoot does in the garden what the gardenlet of the former seed does last when a shoot moves: the other one then restores the shoot as always. The seed of
+// the shoot in its status is changed last, so that all is repeated after an interruption.
+func (c *cli) recoverShoot(ctx context.Context, g *garden, s recoverable, r recovery) error {
+	ctx, cancel := within(ctx, requestTimeout)
+	defer cancel()
+	if err := unrecoverable(s); err != nil {
+		return err
+	}
+	if ptr.Deref(s.shoot.Spec.SeedName, "") != r.to {
+		s.shoot.Spec.SeedName = &r.to
+		if err := g.client.SubResource("binding").Update(ctx, s.shoot); err != nil {
+			return fmt.Errorf("bind it to seed %q: %w", r.to, err)
+		}
+		if err := g.client.Get(ctx, client.ObjectKeyFromObject(s.shoot), s.shoot); err != nil {
+			return fmt.Errorf("read Shoot: %w", err)
+		}
+	}
+	if s.shoot.Status.LastOperation == nil {
+		return nil // it is created there
+	}
+	if err := c.releaseEntry(ctx, g, s.entry, r); err != nil {
+		return err
+	}
+	before := s.shoot.DeepCopy()
+	s.shoot.Status.SeedName, s.shoot.Status.LastErrors, s.shoot.Status.LastOperation = &r.to, nil, c.released(r)
+	if err := g.client.Status().Patch(ctx, s.shoot, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("hand it over to seed %q: %w", r.to, err)
+	}
+	return nil
+}
+
+// releaseEntry hands a BackupEntry over to the other seed, which restores it together with the shoot. Its backups are in the bucket of the lost seed.
+func (c *cli) releaseEntry(ctx context.Context, g *garden, entry *corev1beta1.BackupEntry, r recovery) error {
+	before := entry.DeepCopy()
+	entry.Spec.SeedName = &r.to
+	metav1.SetMetaDataAnnotation(&entry.ObjectMeta, constants.BackupEntryNoFinalSnapshot, "true")
+	if err := g.client.Patch(ctx, entry, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("patch BackupEntry %q: %w", entry.Name, err)
+	}
+	before = entry.DeepCopy()
+	entry.Status.SeedName, entry.Status.LastError, entry.Status.LastOperation = nil, nil, c.released(r)
+	if err := g.client.Status().Patch(ctx, entry, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("release BackupEntry %q: %w", entry.Name, err)
+	}
+	return nil
+}
+
+// released is the last operation of what its seed would have released if it was not lost.
+func (c *cli) released(r recovery) *corev1beta1.LastOperation {
+	return &corev1beta1.LastOperation{
+		Type: corev1beta1.LastOperationTypeMigrate, State: corev1beta1.LastOperationStateSucceeded, Progress: 100, LastUpdateTime: metav1.NewTime(c.Clock.Now()),
+		Description: fmt.Sprintf("Seed %q is lost, and nothing was released there.", r.lost),
+	}
+}
