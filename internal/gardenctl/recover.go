@@ -219,9 +219,11 @@ func (c *cli) recoverables(ctx context.Context, g *garden, r recovery) ([]recove
 	return found, nil
 }
 
-// unrecoverable returns why a shoot cannot be restored on another seed.
-func unrecoverable(s recoverable) error {
-	switch {
+// unrecoverable returns why a shoot of a lost seed cannot be restored on another one.
+func unrecoverable(s recoverable, lost string) error {
+	switch on := ptr.Deref(s.shoot.Status.SeedName, lost); {
+	case on != lost: // it was to move to the lost seed; a second control plane would use the same machines
+		return fmt.Errorf("its control plane is still on seed %q, which is not lost; move it from there", on)
 	case s.shoot.DeletionTimestamp != nil:
 		return errors.New("it is being deleted; what is left of it has to be deleted by force")
 	case s.shoot.Status.LastOperation == nil:
@@ -251,7 +253,7 @@ func savedAgo(state *corev1beta1.ShootState, now time.Time) string {
 func (c *cli) recoverShoot(ctx context.Context, g *garden, s recoverable, r recovery) error {
 	ctx, cancel := within(ctx, requestTimeout)
 	defer cancel()
-	if err := unrecoverable(s); err != nil {
+	if err := unrecoverable(s, r.lost); err != nil {
 		return err
 	}
 	if ptr.Deref(s.shoot.Spec.SeedName, "") != r.to {

@@ -59,6 +59,7 @@ func TestUnrecoverable(t *testing.T) {
 	last := &corev1beta1.LastOperation{}
 	for name, tc := range map[string]struct {
 		last    *corev1beta1.LastOperation
+		on      string
 		deleted bool
 		state   *corev1beta1.ShootState
 		entry   *corev1beta1.BackupEntry
@@ -66,16 +67,20 @@ func TestUnrecoverable(t *testing.T) {
 	}{
 		"all is left":     {last: last, state: &corev1beta1.ShootState{}, entry: &corev1beta1.BackupEntry{}},
 		"not created yet": {},
+		"on another seed": {last: last, on: "other", state: &corev1beta1.ShootState{}, entry: &corev1beta1.BackupEntry{}, want: `on seed "other"`},
 		"is deleted":      {last: last, deleted: true, state: &corev1beta1.ShootState{}, entry: &corev1beta1.BackupEntry{}, want: "being deleted"},
 		"no ShootState":   {last: last, entry: &corev1beta1.BackupEntry{}, want: "no ShootState"},
 		"no BackupEntry":  {last: last, state: &corev1beta1.ShootState{}, want: "no BackupEntry"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shoot := &corev1beta1.Shoot{Status: corev1beta1.ShootStatus{LastOperation: tc.last}}
+			if tc.on != "" {
+				shoot.Status.SeedName = &tc.on
+			}
 			if tc.deleted {
 				shoot.DeletionTimestamp = new(metav1.NewTime(now))
 			}
-			err := unrecoverable(recoverable{shoot, tc.state, tc.entry})
+			err := unrecoverable(recoverable{shoot, tc.state, tc.entry}, "lost")
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("unrecoverable() = %v, want %q", err, tc.want)
 			}
@@ -95,6 +100,7 @@ func TestRecoverRefuses(t *testing.T) {
 	}
 	const seeds = "GET /apis/core.gardener.cloud/v1beta1/seeds/"
 	shoot := typed(running())
+	shoot.Status.SeedName = new("lost")
 	run := online(t, answers{
 		seeds + "lost": seed("lost", corev1beta1.ConditionUnknown), seeds + "here": seed("here", corev1beta1.ConditionTrue),
 		"GET /apis/core.gardener.cloud/v1beta1/shoots": listed(*shoot),
