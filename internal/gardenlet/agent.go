@@ -113,7 +113,7 @@ func (a *agent) connect(ctx context.Context) (*gardenCluster, error) {
 		o.Logger = a.GetLogger().WithValues("cluster", "garden")
 		o.Client.Cache = uncached()
 		o.Client.Cache.DisableFor = append(o.Client.Cache.DisableFor, &coordinationv1.Lease{})
-		o.Cache = gardenCache(a.config.SeedConfig.Name)
+		o.Cache = GardenCache(a.config.SeedConfig.Name)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the garden: %w", err)
@@ -137,9 +137,9 @@ func (a *agent) connect(ctx context.Context) (*gardenCluster, error) {
 	return &gardenCluster{Cluster: c, api: api, access: access}, nil
 }
 
-// gardenCache has only what a gardenlet may list and watch: objects of its seed, and kinds that all users may read. What controllers do not
+// GardenCache has only what a gardenlet may list and watch: objects of its seed, and kinds that all users may read. What controllers do not
 // watch is not read from it, as that would begin to watch all objects of the kind, which is forbidden.
-func gardenCache(seedName string) cache.Options {
+func GardenCache(seedName string) cache.Options {
 	only := func(key string) cache.ByObject {
 		return cache.ByObject{Field: fields.OneTermEqualSelector(key, seedName)}
 	}
