@@ -80,16 +80,18 @@ func measure(ctx context.Context, o options, s size, progress io.Writer) (r resu
 	for _, step := range []struct {
 		name string
 		run  func(context.Context) error
+		// profile is for steps that last longer than a profile takes.
+		profile bool
 	}{
-		{"start", g.createBase},
-		{"seeds", g.createSeeds},
-		{"projects", g.createProjects},
-		{"create shoots", g.createShoots},
-		{"settle", g.settle},
-		{"calm, first half", g.calm},
-		{"calm, second half", g.calm},
+		{"start", g.createBase, false},
+		{"seeds", g.createSeeds, false},
+		{"projects", g.createProjects, false},
+		{"create shoots", g.createShoots, false},
+		{"settle", g.settle, true},
+		{"calm, first half", g.calm, true},
+		{"calm, second half", g.calm, false},
 	} {
-		measured, err := g.step(ctx, step.name, step.run)
+		measured, err := g.step(ctx, step.name, step.run, step.profile)
 		if err != nil {
 			return r, fmt.Errorf("%s: %w", step.name, err)
 		}
@@ -190,11 +192,14 @@ func (g *garden) close() error {
 }
 
 // step runs a part of the measurement, and returns what it took.
-func (g *garden) step(ctx context.Context, name string, run func(context.Context) error) (step, error) {
+func (g *garden) step(ctx context.Context, name string, run func(context.Context) error, profile bool) (step, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	fmt.Fprintf(g.progress, "%d seeds, %d shoots: %s\n", g.size.Seeds, g.size.Shoots, name)
-	profiled := g.profile(ctx, name)
+	profiled := func() error { return nil }
+	if profile && g.options.profiles != "" {
+		profiled = g.profile(ctx, name)
+	}
 	start := time.Now()
 	if err := run(ctx); err != nil {
 		return step{}, err
@@ -318,11 +323,8 @@ func (g *garden) calm(ctx context.Context) error {
 	}
 }
 
-// profile begins to fetch CPU profiles of the processes, if they are requested, and returns a function that waits for them and fetches heap profiles.
+// profile begins to fetch CPU profiles of the processes, and returns a function that waits for them and fetches heap profiles.
 func (g *garden) profile(ctx context.Context, step string) func() error {
-	if g.options.profiles == "" {
-		return func() error { return nil }
-	}
 	fetchAll := func(path, suffix string) error {
 		var group sync.WaitGroup
 		errs := make([]error, len(g.processes))
