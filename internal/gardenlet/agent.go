@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -106,7 +105,7 @@ func (a *agent) connect(ctx context.Context) (*gardenCluster, error) {
 		return nil, fmt.Errorf("obtain credentials for the garden: %w", err)
 	}
 	config := rest.AddUserAgent(access.Config, Name)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return retryingForbidden{next} })
+	config.Wrap(RetryForbidden)
 	c, err := cluster.New(config, func(o *cluster.Options) {
 		o.Scheme = a.GetScheme()
 		o.MapperProvider = process.Mapper(ctx, gardenKinds()...)

@@ -89,6 +89,7 @@ func (g *garden) startGardenlet(ctx context.Context, name string) error {
 	}
 	config.QPS, config.Burst = qps, burst
 	config = g.latencies.measured(config)
+	config.Wrap(gardenlet.RetryForbidden)
 	s := &simulated{name: name, fleet: g.fleet, queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[item]())}
 	if s.api, err = client.New(config, client.Options{Scheme: g.Scheme, Mapper: g.Client.RESTMapper()}); err != nil {
 		return err

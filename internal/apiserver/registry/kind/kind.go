@@ -61,6 +61,9 @@ type Kind[T any] struct {
 	Fields map[string]func(obj *T) string
 	// IndexedFields are those that many lists select by: the watch cache has an index of each.
 	IndexedFields []string
+	// WatchedField is the one of them that many watches select by, each with another value. The watch cache does not compare a change with
+	// the selectors of those with other values: as many seeds as there are watch, and each has changes.
+	WatchedField string
 	// Columns of tables are those between Name and Age, ColumnsAfterAge the ones behind Age.
 	Columns, ColumnsAfterAge []Column[T]
 	// Conditions returns those of an object, for columns with a condition.
@@ -168,4 +171,13 @@ func (k *Kind[T]) indexers() *cache.Indexers {
 		indexers[storage.FieldIndex(path)] = func(obj any) ([]string, error) { return []string{value(obj.(*T))}, nil }
 	}
 	return &indexers
+}
+
+// triggers returns the field by which the watch cache finds the watches that a change may be for.
+func (k *Kind[T]) triggers() storage.IndexerFuncs {
+	if k.WatchedField == "" {
+		return nil
+	}
+	value := k.Fields[k.WatchedField]
+	return storage.IndexerFuncs{k.WatchedField: func(obj runtime.Object) string { return value(typed[T](obj)) }}
 }
