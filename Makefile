@@ -151,11 +151,11 @@ chaos-nodes: tools ## Scale, roll, upgrade, rotate, kill, hibernate the nodes of
 chaos-up: tools distribution ## Kill processes of the seed while a landscape comes up, 20 times (CHAOSFLAGS="-rounds 3 -up-flags --without-shoot").
 	@go run ./test/chaos up $(CHAOSFLAGS)
 
-SEEDS ?= 100
-SHOOTS ?= 5000
+SEEDS ?= 50
+SHOOTS ?= 2000
 
 .PHONY: bench-fleet
-bench-fleet: tools build ## Measure the processes of a garden with SEEDS=100 simulated seeds and SHOOTS=5000, and a tenth (BENCHFLAGS="-o json -profiles DIR").
+bench-fleet: tools build ## Measure the processes of a garden with SEEDS=50 simulated seeds and SHOOTS=2000, and a tenth (BENCHFLAGS="-o json -profiles DIR").
 	@bin/distribution build kubernetes etcd
 	@go run ./test/bench/fleet -seeds $(SEEDS) -shoots $(SHOOTS) $(BENCHFLAGS)
 

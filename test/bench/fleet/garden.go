@@ -40,6 +40,8 @@ const (
 	stepTimeout = 20 * time.Minute
 	// profileTime is how long CPU profiles take.
 	profileTime = 15 * time.Second
+	// stepSettle is the step after the creation of Shoots.
+	stepSettle = "settle"
 	// simulation is this process with the simulated gardenlets in reports.
 	simulation = "simulation"
 )
@@ -87,7 +89,7 @@ func measure(ctx context.Context, o options, s size, progress io.Writer) (r resu
 		{"seeds", g.createSeeds, false},
 		{"projects", g.createProjects, false},
 		{"create shoots", g.createShoots, false},
-		{"settle", g.settle, true},
+		{stepSettle, g.settle, true},
 		{"calm, first half", g.calm, true},
 		{"calm, second half", g.calm, false},
 	} {

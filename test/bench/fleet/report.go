@@ -78,8 +78,9 @@ func growth(small, large result) []factor {
 		f.Faster = f.Factor > input*(1+noise)
 		out = append(out, f)
 	}
-	for i, after := range large.Steps {
-		before := small.Steps[i]
+	largeSteps, smallSteps := joined(large.Steps), joined(small.Steps)
+	for i, after := range largeSteps {
+		before := smallSteps[i]
 		add(after.Name+": seconds", before.Seconds, after.Seconds)
 		for _, process := range slices.Sorted(maps.Keys(after.Processes)) {
 			add(after.Name+": CPU seconds of "+process, before.Processes[process].CPU, after.Processes[process].CPU)
@@ -95,6 +96,32 @@ func growth(small, large result) []factor {
 			add(after.Name+": p50 ms "+request, was.P50, is.P50)
 			add(after.Name+": p99 ms "+request, was.P99, is.P99)
 		}
+	}
+	return out
+}
+
+// joined returns steps with the creation of Shoots and what follows it as one: the more Shoots there are, the more of the latter happens while
+// others are still created. Of latencies, it has the higher one.
+func joined(steps []step) []step {
+	var out []step
+	for _, s := range steps {
+		if s.Name != stepSettle || len(out) == 0 {
+			out = append(out, s)
+			continue
+		}
+		before := out[len(out)-1]
+		all := step{
+			Name: before.Name + " and " + s.Name, Seconds: before.Seconds + s.Seconds,
+			Processes: map[string]usage{}, Latencies: maps.Clone(before.Latencies),
+		}
+		for name, u := range s.Processes {
+			all.Processes[name] = usage{RSS: u.RSS, CPU: before.Processes[name].CPU + u.CPU}
+		}
+		for request, l := range s.Latencies {
+			was := before.Latencies[request]
+			all.Latencies[request] = latency{Requests: was.Requests + l.Requests, P50: max(was.P50, l.P50), P99: max(was.P99, l.P99)}
+		}
+		out[len(out)-1] = all
 	}
 	return out
 }
