@@ -75,6 +75,9 @@ func measure(ctx context.Context, o options, s size, progress io.Writer) (r resu
 		pids: map[string]int{simulation: os.Getpid()}, profiles: map[string]string{},
 	}
 	defer func() { err = errors.Join(err, g.close()) }()
+	if g.last, err = g.stats(simulation); err != nil { // the other processes are new
+		return r, err
+	}
 	if err := g.start(ctx); err != nil {
 		return r, err
 	}
@@ -207,31 +210,37 @@ func (g *garden) step(ctx context.Context, name string, run func(context.Context
 		return step{}, err
 	}
 	s := step{Name: name, Seconds: time.Since(start).Seconds(), Latencies: g.latencies.cut(), Processes: map[string]usage{}}
-	current := map[string]procfs.ProcStat{}
-	for _, process := range g.processes {
-		p, err := procfs.NewProc(g.pids[process])
-		if err != nil {
-			return step{}, fmt.Errorf("%s: %w", process, err)
+	current, err := g.stats(g.processes...)
+	if err != nil {
+		return step{}, err
+	}
+	for process, stat := range current {
+		used := stat.CPUTime()
+		if before, known := g.last[process]; known {
+			used -= before.CPUTime()
 		}
-		if current[process], err = p.Stat(); err != nil {
-			return step{}, fmt.Errorf("%s: %w", process, err)
-		}
-		stat := current[process]
-		s.Processes[process] = usage{RSS: float64(stat.ResidentMemory()) / (1 << 20), CPU: stat.CPUTime() - cpuTime(g.last, process)}
+		s.Processes[process] = usage{RSS: float64(stat.ResidentMemory()) / (1 << 20), CPU: used}
 	}
 	g.last = current
 	return s, profiled()
 }
 
-func cpuTime(stats map[string]procfs.ProcStat, process string) float64 {
-	stat, ok := stats[process]
-	if !ok {
-		return 0
+// stats reads what the kernel knows of processes.
+func (g *garden) stats(processes ...string) (map[string]procfs.ProcStat, error) {
+	stats := map[string]procfs.ProcStat{}
+	for _, process := range processes {
+		p, err := procfs.NewProc(g.pids[process])
+		if err == nil {
+			stats[process], err = p.Stat()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", process, err)
+		}
 	}
-	return stat.CPUTime()
+	return stats, nil
 }
 
-// createBase creates what seeds and shoots refer to. The process with the simulation has used CPU time for the garden before, if any.
+// createBase creates what seeds and shoots refer to.
 func (g *garden) createBase(ctx context.Context) error {
 	for _, object := range base(g.Webhooks()) {
 		if err := g.Client.Create(ctx, object); err != nil {
@@ -241,7 +250,7 @@ func (g *garden) createBase(ctx context.Context) error {
 	return nil
 }
 
-// createSeeds starts the gardenlets, and waits until their Seeds are reported as ready.
+// createSeeds starts the gardenlets, and waits until all watch.
 func (g *garden) createSeeds(ctx context.Context) error {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	g.stop = append([]func(){cancel}, g.stop...) // before the garden stops
