@@ -155,6 +155,14 @@ chaos-upgrade: tools ## Upgrade the landscape NAME from the revision FROM to thi
 chaos-up: tools distribution ## Kill processes of the seed while a landscape comes up, 20 times (CHAOSFLAGS="-rounds 3 -up-flags --without-shoot").
 	@go run ./test/chaos up $(CHAOSFLAGS)
 
+SEEDS ?= 50
+SHOOTS ?= 2000
+
+.PHONY: bench-fleet
+bench-fleet: tools build ## Measure the processes of a garden with SEEDS=50 simulated seeds and SHOOTS=2000, and a tenth (BENCHFLAGS="-o json -profiles DIR").
+	@bin/distribution build kubernetes etcd
+	@go run ./test/bench/fleet -seeds $(SEEDS) -shoots $(SHOOTS) $(BENCHFLAGS)
+
 .PHONY: bench-garden
 bench-garden: tools ## Measure the gardener-controller-manager with many projects and shoots (BENCHFLAGS="-o json -scenario projects").
 	@bin/distribution build kubernetes etcd

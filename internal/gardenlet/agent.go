@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -106,14 +105,14 @@ func (a *agent) connect(ctx context.Context) (*gardenCluster, error) {
 		return nil, fmt.Errorf("obtain credentials for the garden: %w", err)
 	}
 	config := rest.AddUserAgent(access.Config, Name)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return retryingForbidden{next} })
+	config.Wrap(RetryForbidden)
 	c, err := cluster.New(config, func(o *cluster.Options) {
 		o.Scheme = a.GetScheme()
 		o.MapperProvider = process.Mapper(ctx, gardenKinds()...)
 		o.Logger = a.GetLogger().WithValues("cluster", "garden")
 		o.Client.Cache = uncached()
 		o.Client.Cache.DisableFor = append(o.Client.Cache.DisableFor, &coordinationv1.Lease{})
-		o.Cache = gardenCache(a.config.SeedConfig.Name)
+		o.Cache = GardenCache(a.config.SeedConfig.Name)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the garden: %w", err)
@@ -137,9 +136,9 @@ func (a *agent) connect(ctx context.Context) (*gardenCluster, error) {
 	return &gardenCluster{Cluster: c, api: api, access: access}, nil
 }
 
-// gardenCache has only what a gardenlet may list and watch: objects of its seed, and kinds that all users may read. What controllers do not
+// GardenCache has only what a gardenlet may list and watch: objects of its seed, and kinds that all users may read. What controllers do not
 // watch is not read from it, as that would begin to watch all objects of the kind, which is forbidden.
-func gardenCache(seedName string) cache.Options {
+func GardenCache(seedName string) cache.Options {
 	only := func(key string) cache.ByObject {
 		return cache.ByObject{Field: fields.OneTermEqualSelector(key, seedName)}
 	}

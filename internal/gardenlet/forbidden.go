@@ -17,6 +17,9 @@ var forbiddenBackoff = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2,
 // new reference in it, at the same time as the gardenlet, or a little later. Only a request that stays forbidden is an error.
 type retryingForbidden struct{ next http.RoundTripper }
 
+// RetryForbidden wraps the transport of a client of the garden.
+func RetryForbidden(next http.RoundTripper) http.RoundTripper { return retryingForbidden{next} }
+
 // RoundTrip implements http.RoundTripper.
 func (a retryingForbidden) RoundTrip(r *http.Request) (*http.Response, error) {
 	hasBody := r.Body != nil && r.Body != http.NoBody

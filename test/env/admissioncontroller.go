@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 
 	admissioncontrollerconfigv1alpha1 "gardener.cloud/gardener/api/config/admissioncontroller/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -37,9 +38,9 @@ type admissionController struct {
 	stop   func()
 }
 
-// WithAdmissionController runs gardener-admission-controller in the process of the test, with a configuration that may be changed. The
-// kube-apiserver asks it about requests of gardenlets and extensions, as that of a landscape does. Its webhooks are called as soon as there are
-// configurations for them, see Webhooks.
+// WithAdmissionController runs gardener-admission-controller in the process of the test, or in one of its own if there is a Binary, with a
+// configuration that may be changed. The kube-apiserver asks it about requests of gardenlets and extensions, as that of a landscape does. Its
+// webhooks are called as soon as there are configurations for them, see Webhooks.
 func WithAdmissionController(changes ...func(*admissioncontrollerconfigv1alpha1.AdmissionControllerConfiguration)) Option {
 	return func(o *options) {
 		o.admissionController, o.admissionControllerConfig = true, changes
@@ -96,20 +97,43 @@ func (e *Env) startAdmissionController(ctx, running context.Context, logs io.Wri
 	running, cancel := context.WithCancel(running)
 	ctx, ended := context.WithCancelCause(ctx)
 	defer ended(nil)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		log := process.NewLogger(logs, a.config.LogLevel, a.config.LogFormat)
-		ended(errors.Join(errors.New("it has ended"), admissioncontrollerprocess.Component("").Run(running, &a.config, log)))
-	}()
-	a.stop = func() {
-		cancel()
-		<-done
+	a.stop = cancel
+	if e.options.binary != "" {
+		file, err := e.writeAdmissionControllerConfig()
+		if err != nil {
+			return err
+		}
+		if err := e.exec(running, ended, logs, AdmissionController, e.options.binary, AdmissionController, "--config="+file); err != nil {
+			return err
+		}
+	} else {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			log := process.NewLogger(logs, a.config.LogLevel, a.config.LogFormat)
+			ended(errors.Join(errors.New("it has ended"), admissioncontrollerprocess.Component("").Run(running, &a.config, log)))
+		}()
+		a.stop = func() {
+			cancel()
+			<-done
+		}
 	}
 	if err := awaitOK(ctx, &rest.Config{Host: a.health}, "/readyz"); err != nil {
 		return fmt.Errorf("%s: %w", admissioncontrollerprocess.Name, err)
 	}
 	return nil
+}
+
+// writeAdmissionControllerConfig writes the configuration file of a process, and returns its name.
+func (e *Env) writeAdmissionControllerConfig() (string, error) {
+	config := e.admissionController.config
+	config.APIVersion, config.Kind = admissioncontrollerconfigv1alpha1.SchemeGroupVersion.String(), "AdmissionControllerConfiguration"
+	data, err := yaml.Marshal(config)
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(e.dir, AdmissionController, "config.yaml")
+	return file, os.WriteFile(file, data, 0o600)
 }
 
 // StopAdmissionController stops the gardener-admission-controller, if it runs.
@@ -153,23 +177,32 @@ func (e *Env) Gardenlet(t testing.TB, seed string) *rest.Config {
 // As is how a user reaches the garden, with a client certificate.
 func (e *Env) As(t testing.TB, user string, groups ...string) *rest.Config {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	config, err := e.ConfigFor(user, groups...)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return config
+}
+
+// ConfigFor is As for programs that are not tests.
+func (e *Env) ConfigFor(user string, groups ...string) (*rest.Config, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
 	}
 	request, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: user, Organization: groups}}, key)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	certificate, err := e.Sign(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request}), time.Hour)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	keyDER, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	config := rest.CopyConfig(e.Config)
 	config.CertData, config.KeyData = certificate, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})
-	return config
+	return config, nil
 }

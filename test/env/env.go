@@ -41,6 +41,7 @@ import (
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	settingsv1alpha1 "gardener.cloud/gardener/api/settings/v1alpha1"
+	admissioncontrollerprocess "gardener.cloud/gardener/internal/admissioncontroller"
 	"gardener.cloud/gardener/internal/apiserver"
 	"gardener.cloud/gardener/internal/apiserver/admission"
 	"gardener.cloud/gardener/internal/apiserver/admission/projectmutator"
@@ -128,6 +129,8 @@ const (
 	Etcd              = "etcd"
 	KubeAPIServer     = "kube-apiserver"
 	GardenerAPIServer = apiserver.Name
+	// AdmissionController has a process of its own if there is a Binary.
+	AdmissionController = admissioncontrollerprocess.Name
 )
 
 // PID returns the process of a program of the garden, zero if it has none of its own.

@@ -19,14 +19,16 @@ import (
 
 const offerNamespace = "garden-offer"
 
+func createProject(t *testing.T, e *env.Env, name, namespace string) {
+	t.Helper()
+	create(t, e, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	create(t, e, &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1beta1.ProjectSpec{Namespace: &namespace}})
+}
+
 // createOffer creates what is needed to create shoots of the type "offer" in a project "offer".
 func createOffer(t *testing.T, e *env.Env) {
 	t.Helper()
-	create(t, e, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: offerNamespace}})
-	create(t, e, &corev1beta1.Project{
-		ObjectMeta: metav1.ObjectMeta{Name: "offer"},
-		Spec:       corev1beta1.ProjectSpec{Namespace: new(offerNamespace)},
-	})
+	createProject(t, e, "offer", offerNamespace)
 	for _, namespace := range []string{offerNamespace, "garden"} {
 		create(t, e, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "offer"}})
 	}
@@ -99,6 +101,18 @@ func testShootCreation(t *testing.T, e *env.Env) {
 		}
 		return shoot
 	}
+	const foreignNamespace = "garden-foreign"
+	foreign := func(s *corev1beta1.Shoot) { s.Namespace = foreignNamespace }
+	workerless := func(s *corev1beta1.Shoot) {
+		s.Spec.Provider.Workers, s.Spec.Networking, s.Spec.CredentialsBindingName = nil, nil, nil
+	}
+	unmanaged := func(domain string) func(*corev1beta1.Shoot) {
+		return func(s *corev1beta1.Shoot) {
+			s.Spec.DNS = &corev1beta1.DNS{Domain: &domain, Providers: []corev1beta1.DNSProvider{{Type: new("unmanaged"), Primary: new(true)}}}
+		}
+	}
+	createProject(t, e, "foreign", foreignNamespace)
+	create(t, e, newShoot("mine", workerless, unmanaged("mine.example.net")))
 
 	shoot := create(t, e, newShoot("open"))
 	type chosen struct{ Kubernetes, Image, Architecture, Kind string }
@@ -170,6 +184,15 @@ func testShootCreation(t *testing.T, e *env.Env) {
 	})
 	if err := c.Create(ctx, own); !apierrors.IsForbidden(err) || !contains(err, "spec.dns.domain") {
 		t.Errorf("create with a domain below another: %v, want it forbidden", err)
+	}
+	// Of the shoots of other projects, only those with a domain that may conflict are read.
+	for domain, conflict := range map[string]string{
+		"mine.example.net": "Duplicate", "deep.api.mine.example.net": "below the domain of another shoot", "deep.mine.example.net": "",
+	} {
+		err := c.Create(ctx, newShoot("foreign", foreign, workerless, unmanaged(domain)), client.DryRunAll)
+		if refused := err != nil; refused != (conflict != "") || refused && !contains(err, conflict) {
+			t.Errorf("create in another project with the domain %s: %v, want %q", domain, err, conflict)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/generic"
@@ -19,6 +23,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/yaml"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
 	"gardener.cloud/gardener/internal/apiserver/registry/kind"
 	"gardener.cloud/gardener/internal/apiserver/scheme"
 	"gardener.cloud/gardener/test/facts"
@@ -137,16 +143,64 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// withoutEtcd makes stores that have no connection to etcd.
-type withoutEtcd struct{}
+// A change of an object of one seed is not compared with the selectors of the gardenlets of all other seeds.
+func TestWatchesOfGardenlets(t *testing.T) {
+	s, err := scheme.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"backupbuckets": "spec.seedName", "bastions": "spec.seedName", "controllerinstallations": "spec.seedRef.name",
+	}
+	got := map[string]string{}
+	for _, k := range kinds(Settings{}) {
+		triggers := storage.IndexerFuncs{}
+		resources, err := k.Storage(s, withoutEtcd{triggers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		main := mainResource(t, resources)
+		for field, value := range triggers {
+			got[main.GroupVersionResource.Resource] = field
+			// The watch cache uses it for selectors of fields that it has an index of.
+			if predicate := main.PredicateFunc(labels.Everything(), fields.Everything()); !slices.Contains(predicate.IndexFields, field) {
+				t.Errorf("%s: %s is not indexed", main.GroupVersionResource, field)
+			}
+			if seed := value(onSeed(main.New(), "a")); seed != "a" {
+				t.Errorf("%s: an object of seed a is for watches of %q", main.GroupVersionResource, seed)
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("fields of watches (-want +got):\n%s", diff)
+	}
+}
 
-func (withoutEtcd) GetRESTOptions(resource schema.GroupResource, _ runtime.Object) (generic.RESTOptions, error) {
+func onSeed(obj runtime.Object, seed string) runtime.Object {
+	switch o := obj.(type) {
+	case *corev1beta1.BackupBucket:
+		o.Spec.SeedName = &seed
+	case *corev1beta1.ControllerInstallation:
+		o.Spec.SeedRef = &corev1.ObjectReference{Name: seed}
+	case *operationsv1alpha1.Bastion:
+		o.Spec.SeedName = &seed
+	}
+	return obj
+}
+
+// withoutEtcd makes stores that have no connection to etcd. It collects the functions by which changes are matched with watches, if it is not nil.
+type withoutEtcd struct{ triggers storage.IndexerFuncs }
+
+func (w withoutEtcd) GetRESTOptions(resource schema.GroupResource, _ runtime.Object) (generic.RESTOptions, error) {
 	return generic.RESTOptions{
 		ResourcePrefix: resource.Resource,
 		StorageConfig:  &storagebackend.ConfigForResource{},
-		Decorator: func(*storagebackend.ConfigForResource, string, func(runtime.Object) (string, error), func() runtime.Object,
-			func() runtime.Object, storage.AttrFunc, storage.IndexerFuncs, *cache.Indexers,
+		Decorator: func(_ *storagebackend.ConfigForResource, _ string, _ func(runtime.Object) (string, error), _ func() runtime.Object,
+			_ func() runtime.Object, _ storage.AttrFunc, triggers storage.IndexerFuncs, _ *cache.Indexers,
 		) (storage.Interface, factory.DestroyFunc, error) {
+			if w.triggers != nil {
+				maps.Copy(w.triggers, triggers)
+			}
 			return nil, func() {}, nil
 		},
 	}, nil

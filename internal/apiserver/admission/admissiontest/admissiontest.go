@@ -24,6 +24,7 @@ import (
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	settingsv1alpha1 "gardener.cloud/gardener/api/settings/v1alpha1"
+	"gardener.cloud/gardener/internal/shoot/dnsname"
 )
 
 // Reader returns a reader of some objects, for the garden or for the kube-apiserver.
@@ -58,6 +59,9 @@ func Reader(t testing.TB, objs ...client.Object) client.WithWatch {
 				return []string{ref.Name}
 			}
 			return []string{""}
+		}).
+		WithIndex(&corev1beta1.Shoot{}, "spec.dns.domain", func(o client.Object) []string {
+			return []string{dnsname.Of(o.(*corev1beta1.Shoot).Spec.DNS)}
 		}).
 		WithIndex(&corev1beta1.BackupBucket{}, "spec.seedName", func(o client.Object) []string {
 			return value(o.(*corev1beta1.BackupBucket).Spec.SeedName)

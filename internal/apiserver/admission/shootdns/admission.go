@@ -77,23 +77,22 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	if domain != "" && !needsPrimary(shoot.Spec.DNS) {
 		return nil
 	}
-	in, err := p.readDomains(ctx, seed)
-	switch {
-	case err != nil:
-		return err
-	case domain != "":
-		if dnsname.Closest(domain, in.defaults) == "" {
+	if domain != "" {
+		in, err := p.readDomains(ctx, seed)
+		if err == nil && dnsname.Closest(domain, in.defaults) == "" {
 			setPrimary(shoot.Spec.DNS)
 		}
-		return nil
-	case len(in.offered) == 0:
-		return nil
+		return err
+	}
+	offered, err := p.offered(ctx, seed)
+	if err != nil || len(offered) == 0 {
+		return err
 	}
 	proj, err := project.ForNamespace(ctx, p.GardenCache, shoot.Namespace)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	assign(shoot, proj.Name, in.offered[0])
+	assign(shoot, proj.Name, offered[0])
 	return nil
 }
 

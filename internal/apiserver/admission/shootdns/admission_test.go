@@ -1,12 +1,15 @@
 package shootdns
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -124,5 +127,34 @@ func TestDNS(t *testing.T) {
 				t.Errorf("spec.dns (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// withoutSeedLists is a reader that does not list Seeds.
+type withoutSeedLists struct{ client.Reader }
+
+func (r withoutSeedLists) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if _, ok := list.(*corev1beta1.SeedList); ok {
+		return errors.New("there are a thousand of them")
+	}
+	return r.Reader.List(ctx, list, opts...)
+}
+
+// A shoot gets the domain of its seed without a list of all seeds.
+func TestDefaultDomainOfManySeeds(t *testing.T) {
+	namespace := "garden-dev"
+	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "seed"}}
+	seed.Spec.DNS.Defaults = []corev1beta1.SeedDNSProviderConfig{{Domain: "example.com"}}
+	reader := admissiontest.Reader(t, seed,
+		&corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: corev1beta1.ProjectSpec{Namespace: &namespace}},
+	)
+	p := &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update)}
+	p.GardenCache, p.KubeAPI = withoutSeedLists{reader}, reader
+	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shoot"}, Spec: corev1beta1.ShootSpec{SeedName: &seed.Name}}
+	if err := p.Admit(t.Context(), admissiontest.Request{Object: shoot, Resource: "shoots"}.Attributes(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(dns("shoot.dev.example.com"), shoot.Spec.DNS); diff != "" {
+		t.Errorf("spec.dns (-want +got):\n%s", diff)
 	}
 }

@@ -61,6 +61,14 @@ func (p *Plugin) readDomains(ctx context.Context, seed *corev1beta1.Seed) (domai
 	return result, nil
 }
 
+// offered returns the default domains of a seed, the preferred one first. Most shoots that are bound need no more: other seeds are not read.
+func (p *Plugin) offered(ctx context.Context, seed *corev1beta1.Seed) ([]string, error) {
+	if own := ofSeed(&seed.Spec); len(own) > 0 {
+		return own, nil
+	}
+	return p.gardenDefaults(ctx)
+}
+
 // ofSeed returns the default domains that a seed has itself.
 func ofSeed(spec *corev1beta1.SeedSpec) []string {
 	var names []string

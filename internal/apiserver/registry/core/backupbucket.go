@@ -27,6 +27,7 @@ func backupBucket() *kind.Kind[corev1beta1.BackupBucket] {
 			"spec.shootRef.namespace": func(b *corev1beta1.BackupBucket) string { return namespaceOf(b.Spec.ShootRef) },
 		},
 		IndexedFields: []string{"spec.seedName"},
+		WatchedField:  "spec.seedName",
 		Columns: []kind.Column[corev1beta1.BackupBucket]{
 			{
 				Name: "Provider", Description: "Type of the provider.",

@@ -24,6 +24,7 @@ func controllerInstallation() *kind.Kind[corev1beta1.ControllerInstallation] {
 			"spec.shootRef.namespace":   func(c *corev1beta1.ControllerInstallation) string { return namespaceOf(c.Spec.ShootRef) },
 		},
 		IndexedFields: []string{"spec.seedRef.name"},
+		WatchedField:  "spec.seedRef.name",
 		Conditions:    func(c *corev1beta1.ControllerInstallation) []corev1beta1.Condition { return c.Status.Conditions },
 		Columns: []kind.Column[corev1beta1.ControllerInstallation]{
 			{

@@ -16,6 +16,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/apiserver/registry/kind"
+	"gardener.cloud/gardener/internal/shoot/dnsname"
 	"gardener.cloud/gardener/internal/validation/core"
 )
 
@@ -61,7 +62,10 @@ func shoot(settings Settings) *kind.Kind[corev1beta1.Shoot] {
 				return ptr.Deref(s.Spec.CloudProfile, corev1beta1.CloudProfileReference{}).Kind
 			},
 		},
-		IndexedFields: []string{"spec.seedName", "status.seedName", "spec.cloudProfile.Name"},
+		InternalFields: map[string]func(*corev1beta1.Shoot) string{
+			"spec.dns.domain": func(s *corev1beta1.Shoot) string { return dnsname.Of(s.Spec.DNS) },
+		},
+		IndexedFields: []string{"spec.seedName", "status.seedName", "spec.cloudProfile.Name", "spec.dns.domain"},
 		Conditions:    func(s *corev1beta1.Shoot) []corev1beta1.Condition { return s.Status.Conditions },
 		Columns: []kind.Column[corev1beta1.Shoot]{
 			{

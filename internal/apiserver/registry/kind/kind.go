@@ -59,8 +59,13 @@ type Kind[T any] struct {
 	Operation func(obj *T, operation string) Effect
 	// Fields are what field selectors of lists and watches can name, besides name and namespace.
 	Fields map[string]func(obj *T) string
-	// IndexedFields are those that many lists select by: the watch cache has an index of each.
+	// InternalFields are what only lists of this process can select by, besides Fields.
+	InternalFields map[string]func(obj *T) string
+	// IndexedFields are those of both that many lists select by: the watch cache has an index of each.
 	IndexedFields []string
+	// WatchedField is the one of them that many watches select by, each with another value. The watch cache does not compare a change with
+	// the selectors of those with other values: as many seeds as there are watch, and each has changes.
+	WatchedField string
 	// Columns of tables are those between Name and Age, ColumnsAfterAge the ones behind Age.
 	Columns, ColumnsAfterAge []Column[T]
 	// Conditions returns those of an object, for columns with a condition.
@@ -150,8 +155,10 @@ func (k *Kind[T]) attributes(obj runtime.Object) (labels.Set, fields.Set, error)
 	if k.Namespaced {
 		set["metadata.namespace"] = meta.Namespace
 	}
-	for path, value := range k.Fields {
-		set[path] = value(typed[T](obj))
+	for _, values := range []map[string]func(*T) string{k.Fields, k.InternalFields} {
+		for path, value := range values {
+			set[path] = value(typed[T](obj))
+		}
 	}
 	return meta.Labels, set, nil
 }
@@ -164,8 +171,24 @@ func (k *Kind[T]) predicate(label labels.Selector, selector fields.Selector) sto
 func (k *Kind[T]) indexers() *cache.Indexers {
 	indexers := cache.Indexers{}
 	for _, path := range k.IndexedFields {
-		value := k.Fields[path]
+		value := k.field(path)
 		indexers[storage.FieldIndex(path)] = func(obj any) ([]string, error) { return []string{value(obj.(*T))}, nil }
 	}
 	return &indexers
+}
+
+// triggers returns the field by which the watch cache finds the watches that a change may be for.
+func (k *Kind[T]) triggers() storage.IndexerFuncs {
+	if k.WatchedField == "" {
+		return nil
+	}
+	value := k.field(k.WatchedField)
+	return storage.IndexerFuncs{k.WatchedField: func(obj runtime.Object) string { return value(typed[T](obj)) }}
+}
+
+func (k *Kind[T]) field(path string) func(*T) string {
+	if value, ok := k.Fields[path]; ok {
+		return value
+	}
+	return k.InternalFields[path]
 }

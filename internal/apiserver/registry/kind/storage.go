@@ -28,7 +28,9 @@ func (k *Kind[T]) Storage(scheme *runtime.Scheme, getter generic.RESTOptionsGett
 		CreateStrategy:            main, UpdateStrategy: main, DeleteStrategy: main, ResetFieldsStrategy: main,
 		TableConvertor: table[T]{k},
 	}
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: getter, AttrFunc: k.attributes, Indexers: k.indexers()}); err != nil {
+	if err := store.CompleteWithOptions(&generic.StoreOptions{
+		RESTOptions: getter, AttrFunc: k.attributes, Indexers: k.indexers(), TriggerFunc: k.triggers(),
+	}); err != nil {
 		return nil, err
 	}
 	resources := map[string]rest.Storage{k.Plural: &Resource{Store: store, GroupVersionResource: served, shortNames: k.ShortNames, categories: k.Categories}}

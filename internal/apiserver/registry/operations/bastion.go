@@ -42,6 +42,7 @@ func bastion() *kind.Kind[operationsv1alpha1.Bastion] {
 			"spec.shootRef.name": func(b *operationsv1alpha1.Bastion) string { return b.Spec.ShootRef.Name },
 		},
 		IndexedFields: []string{"spec.seedName"},
+		WatchedField:  "spec.seedName",
 		Columns: []kind.Column[operationsv1alpha1.Bastion]{
 			{
 				Name: "Shoot", Description: "Shoot that it belongs to.",
