@@ -33,13 +33,16 @@ func runWrites(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	return writes(ctx, writing, c, *pause)
 }
 
-// writer returns a client that waits for an answer for up to ten seconds.
+// answerTimeout is how long the answer to a write may take.
+const answerTimeout = 10 * time.Second
+
+// writer returns a client without limits.
 func writer(kubeconfig string) (client.Client, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, err
 	}
-	config.QPS, config.Timeout = -1, 10*time.Second
+	config.QPS = -1
 	return client.New(config, client.Options{})
 }
 
@@ -67,9 +70,11 @@ func write(ctx context.Context, c client.Client, run string, pause time.Duration
 	last := begin
 	for i := 0; ctx.Err() == nil; i++ {
 		name := fmt.Sprintf("write-%s-%d", run, i)
-		err := c.Create(context.WithoutCancel(ctx), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
+		err := c.Create(creating, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 			Namespace: metav1.NamespaceDefault, Name: name, Labels: map[string]string{runLabel: run},
 		}})
+		cancel()
 		if err != nil {
 			failures++
 			if err.Error() != said { // an outage has the same error many times
