@@ -397,9 +397,6 @@ func ensureNamespace(name string) (netns.NsHandle, error) {
 	if err := removeNamespace(name); err != nil {
 		return netns.None(), err
 	}
-	if err := shareNamespaces(); err != nil {
-		return netns.None(), err
-	}
 	var created netns.NsHandle
 	err := onOwnThread(func() (err error) {
 		created, err = netns.NewNamed(name) // This thread stays in the new namespace, so it is not reused.
@@ -409,24 +406,6 @@ func ensureNamespace(name string) (netns.NsHandle, error) {
 		return netns.None(), fmt.Errorf("create network namespace %q: %w", name, err)
 	}
 	return created, nil
-}
-
-// shareNamespaces makes the directory of network namespaces a mount of its own, as "ip netns add" does. Otherwise that command would mount it over the
-// namespaces of a landscape that are there, which could not be removed any more.
-func shareNamespaces() error {
-	if err := os.MkdirAll(netnsDir, 0o755); err != nil { //nolint:gosec // as iproute2 creates it
-		return err
-	}
-	err := unix.Mount("", netnsDir, "none", unix.MS_SHARED|unix.MS_REC, "")
-	if errors.Is(err, unix.EINVAL) { // not a mount yet
-		if err = unix.Mount(netnsDir, netnsDir, "none", unix.MS_BIND|unix.MS_REC, ""); err == nil {
-			err = unix.Mount("", netnsDir, "none", unix.MS_SHARED|unix.MS_REC, "")
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("mount %s: %w", netnsDir, err)
-	}
-	return nil
 }
 
 func removeNamespace(name string) error {
