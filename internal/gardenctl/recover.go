@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -96,11 +97,14 @@ func (c *cli) recoverShoots(ctx context.Context, r recovery) error {
 	table := tabwriter.NewWriter(c.Out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(table, "NAMESPACE\tSHOOT\tSTATE SAVED\tRESULT")
 	failed := 0
+	var bound []recoverable
 	for _, s := range found {
 		result := "is restored on seed " + r.to
 		if err := c.recoverShoot(ctx, g, s, r); err != nil {
 			failed++
 			result = line(err.Error())
+		} else {
+			bound = append(bound, s)
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", s.shoot.Namespace, s.shoot.Name, savedAgo(s.state, c.Clock.Now()), result)
 	}
@@ -108,10 +112,7 @@ func (c *cli) recoverShoots(ctx context.Context, r recovery) error {
 		return err
 	}
 	if r.wait {
-		for _, s := range found {
-			if ptr.Deref(s.shoot.Status.SeedName, "") != r.to {
-				continue
-			}
+		for _, s := range bound {
 			p := &place{garden: g, namespace: s.shoot.Namespace, name: s.shoot.Name}
 			if err := c.await(ctx, p, goal{"on seed " + r.to, func(shoot *corev1beta1.Shoot) error { return movedTo(shoot, r.to, s.shoot.Generation) }}, r.timeout); err != nil {
 				failed++
@@ -271,9 +272,18 @@ func (c *cli) recoverShoot(ctx context.Context, g *garden, s recoverable, r reco
 	if err := c.releaseEntry(ctx, g, s.entry, r); err != nil {
 		return err
 	}
-	before := s.shoot.DeepCopy()
-	s.shoot.Status.SeedName, s.shoot.Status.LastErrors, s.shoot.Status.LastOperation = &r.to, nil, c.released(r)
-	if err := g.client.Status().Patch(ctx, s.shoot, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // gardener-controller-manager changes the Shoot, too, when it is bound
+		if err := g.client.Get(ctx, client.ObjectKeyFromObject(s.shoot), s.shoot); err != nil {
+			return err
+		}
+		if err := unrecoverable(s, r.lost); err != nil {
+			return err
+		}
+		before := s.shoot.DeepCopy()
+		s.shoot.Status.SeedName, s.shoot.Status.LastErrors, s.shoot.Status.LastOperation = &r.to, nil, c.released(r)
+		return g.client.Status().Patch(ctx, s.shoot, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	})
+	if err != nil {
 		return fmt.Errorf("hand it over to seed %q: %w", r.to, err)
 	}
 	return nil
