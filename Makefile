@@ -148,8 +148,8 @@ chaos-nodes: tools ## Scale, roll, upgrade, rotate, kill, hibernate the nodes of
 	@go run ./test/chaos nodes -landscape $(NAME) $(CHAOSFLAGS)
 
 .PHONY: chaos-upgrade
-chaos-upgrade: tools ## Upgrade the landscape NAME from the revision FROM to this tree, back, and again, while `chaos` runs (CHAOSFLAGS="-programs= -users 2").
-	@go run ./test/chaos upgrade -landscape $(NAME) -from $(FROM) $(CHAOSFLAGS)
+chaos-upgrade: tools ## Upgrade the landscape NAME from the revision FROM to this tree, then back and again while processes are killed (CHAOSFLAGS="-programs= -users 2").
+	@go run ./test/chaos upgrade -landscape $(NAME) -from "$(FROM)" $(CHAOSFLAGS)
 
 .PHONY: chaos-up
 chaos-up: tools distribution ## Kill processes of the seed while a landscape comes up, 20 times (CHAOSFLAGS="-rounds 3 -up-flags --without-shoot").

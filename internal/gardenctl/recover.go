@@ -55,7 +55,7 @@ func (c *cli) recoverCommand() *cobra.Command {
 This is for a seed that is gone for good, with all control planes on it: a seed that is alive is left with "` + c.program() + ` migrate". The other seed restores
 the control planes from the ShootStates in the garden and the latest backups of etcd, so what was written after them is lost. Nodes and their pods go on
 running. It can be repeated at any time, and is refused while the gardenlet of the lost seed reports. This is for operators: it needs permission to update
-shoots/binding, shoots/status, backupentries and backupentries/status, and to read leases, seeds and shootstates.`,
+shoots/binding, to patch shoots/status, backupentries and backupentries/status, to list shoots, and to get leases, seeds, backupentries and shootstates.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.recoverShoots(cmd.Context(), r) },
 	}
 	flags := cmd.Flags()

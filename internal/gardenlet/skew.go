@@ -40,7 +40,7 @@ func checkSkew(ctx context.Context, garden client.Reader, version string, log lo
 		return nil
 	}
 	if late := skew.Late(theirs, own); late != nil {
-		log.Info("Upgrade this gardenlet", "reason", late.Error())
+		log.Info("Working with a garden that is too new for this gardenlet", "reason", late.Error())
 	}
 	return skew.Agent(theirs, own)
 }

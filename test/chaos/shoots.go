@@ -54,7 +54,7 @@ type disturbance struct {
 
 func disturbanceFlags(flags *flag.FlagSet) *disturbance {
 	return &disturbance{
-		landscape: flags.String("landscape", "local", "name of the landscape, which must be up"),
+		landscape: flags.String("landscape", "local", "name of the landscape"),
 		users:     flags.Int("users", 3, "how many shoots there are at the same time"),
 		manifest:  flags.String("f", "example/shoot-workerless.yaml", "the shoot to create, with other names"),
 		programs:  flags.String("programs", everything, "what is killed; empty for nothing"),
@@ -92,7 +92,7 @@ func (d *disturbance) run(ctx context.Context, meanwhile func(context.Context) e
 	random := newRandom(*d.seed)
 	u := &users{l: l, clients: c, before: before, manifest: *d.manifest, random: random}
 	//nolint:gosec // as above
-	k := &killer{landscape: *d.landscape, programs: strings.Split(*d.programs, ","), random: rand.New(random), shortest: time.Second, longest: *d.longest}
+	k := &killer{landscape: *d.landscape, programs: strings.FieldsFunc(*d.programs, func(r rune) bool { return r == ',' }), random: rand.New(random), shortest: time.Second, longest: *d.longest}
 	other, err := newIntruder(l, c.garden)
 	if err != nil {
 		return err

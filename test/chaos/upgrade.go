@@ -41,6 +41,7 @@ func runUpgrade(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	if err != nil {
 		return err
 	}
+	defer os.RemoveAll(other) //nolint:errcheck // a temporary directory
 	if err := command(ctx, "git", "worktree", "add", "--detach", other, *from); err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func sample(ctx context.Context, name string) (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := l.ShootKubeconfig(ctx, landscape.Access{Shoot: sampleShoot, Expiration: time.Hour})
+	file, err := l.ShootKubeconfig(ctx, landscape.Access{Shoot: sampleShoot, Expiration: 12 * time.Hour})
 	if err != nil {
 		return nil, err
 	}

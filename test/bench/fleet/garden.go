@@ -377,6 +377,9 @@ func (g *garden) fetch(ctx context.Context, url, file string) error {
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: %s", url, response.Status)
 	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // for the user
+		return err
+	}
 	out, err := os.Create(file)
 	if err != nil {
 		return err
