@@ -46,8 +46,7 @@ func runUpgrade(ctx context.Context, flags *flag.FlagSet, args []string) error {
 		return err
 	}
 	defer func() {
-		//nolint:contextcheck // also after an interruption
-		if err := command(context.Background(), "git", "worktree", "remove", "--force", other); err != nil {
+		if err := command(context.WithoutCancel(ctx), "git", "worktree", "remove", "--force", other); err != nil {
 			fmt.Fprintln(os.Stderr, "error:", err)
 		}
 	}()

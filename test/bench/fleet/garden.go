@@ -142,7 +142,8 @@ func (g *garden) start(ctx context.Context) (err error) {
 		return err
 	}
 	server := func(i int) string {
-		return fmt.Sprintf("leaderElection: {leaderElect: false}\nserver:\n  healthProbes: {bindAddress: 127.0.0.1, port: %d}\n  metrics: {bindAddress: 127.0.0.1, port: %d}\ndebugging: {enableProfiling: true}\n",
+		return fmt.Sprintf("leaderElection: {leaderElect: false}\nserver:\n  healthProbes: {bindAddress: 127.0.0.1, port: %d}\n"+
+			"  metrics: {bindAddress: 127.0.0.1, port: %d}\ndebugging: {enableProfiling: true}\n",
 			free[i], free[i+1])
 	}
 	// A limit of requests would hide what the processes can do.

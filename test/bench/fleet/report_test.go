@@ -19,15 +19,21 @@ func TestGrowth(t *testing.T) {
 		"like the input": {
 			run(1, 10, 2, 0.02, latency{Requests: 10, P50: 1, P99: 2}), run(10, 100, 21, 0.2, latency{Requests: 100, P50: 1, P99: 3}),
 			[]factor{
-				{"seeds: seconds", 2, 21, 10.5, false}, {"seeds: CPU seconds of etcd", 0.02, 0.2, 10, false},
-				{"seeds: requests get shoots", 10, 100, 10, false}, {"seeds: p50 ms get shoots", 1, 1, 1, false}, {"seeds: p99 ms get shoots", 2, 3, 1.5, false},
+				{"seeds: seconds", 2, 21, 10.5, false},
+				{"seeds: CPU seconds of etcd", 0.02, 0.2, 10, false},
+				{"seeds: requests get shoots", 10, 100, 10, false},
+				{"seeds: p50 ms get shoots", 1, 1, 1, false},
+				{"seeds: p99 ms get shoots", 2, 3, 1.5, false},
 			},
 		},
 		"faster, even if it was too little to be measured before": {
 			run(1, 10, 2, 0, latency{Requests: 10, P50: 1, P99: 2}), run(10, 100, 30, 0.5, latency{Requests: 100, P50: 1, P99: 2}),
 			[]factor{
-				{"seeds: seconds", 2, 30, 15, true}, {"seeds: CPU seconds of etcd", 0, 0.5, 25, true},
-				{"seeds: requests get shoots", 10, 100, 10, false}, {"seeds: p50 ms get shoots", 1, 1, 1, false}, {"seeds: p99 ms get shoots", 2, 2, 1, false},
+				{"seeds: seconds", 2, 30, 15, true},
+				{"seeds: CPU seconds of etcd", 0, 0.5, 25, true},
+				{"seeds: requests get shoots", 10, 100, 10, false},
+				{"seeds: p50 ms get shoots", 1, 1, 1, false},
+				{"seeds: p99 ms get shoots", 2, 2, 1, false},
 			},
 		},
 	} {
