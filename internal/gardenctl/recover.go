@@ -151,12 +151,17 @@ func (c *cli) checkSeeds(ctx context.Context, g *garden, r recovery) error {
 	return takesShoots(to)
 }
 
-// isLost returns why a seed is not lost: its gardenlet reports, or has reported just now.
+// isLost returns why a seed is not lost: its gardenlet reports, or has reported just now, or it is not known whether it has ever reported.
 func isLost(seed *corev1beta1.Seed, renewed *metav1.MicroTime, now time.Time) error {
 	if renewed != nil && now.Sub(renewed.Time) < silence {
 		return fmt.Errorf("seed %q is not lost: its gardenlet has reported less than %s ago; to move its shoots, use migrate", seed.Name, silence)
 	}
-	if ready := kube.Condition(seed.Status.Conditions, corev1beta1.SeedGardenletReady); ready != nil && ready.Status != corev1beta1.ConditionUnknown {
+	ready := kube.Condition(seed.Status.Conditions, corev1beta1.SeedGardenletReady)
+	switch {
+	case ready == nil && renewed == nil:
+		return fmt.Errorf("it is not known whether seed %q is lost: it has neither a Lease in namespace %q nor condition %s, as if its gardenlet had never run", seed.Name,
+			constants.GardenerSeedLeaseNamespace, corev1beta1.SeedGardenletReady)
+	case ready != nil && ready.Status != corev1beta1.ConditionUnknown:
 		return fmt.Errorf("seed %q is not lost: its condition %s is %s, and turns Unknown when its gardenlet does not report", seed.Name, ready.Type, ready.Status)
 	}
 	return nil
@@ -176,10 +181,10 @@ func takesShoots(seed *corev1beta1.Seed) error {
 
 // recoverables returns the shoots of a lost seed that are requested. Those that are restored already are only printed.
 func (c *cli) recoverables(ctx context.Context, g *garden, r recovery) ([]recoverable, error) {
-	ctx, cancel := within(ctx, requestTimeout)
-	defer cancel()
 	list := &corev1beta1.ShootList{}
-	if err := g.client.List(ctx, list, client.MatchingLabels{constants.PrefixSeedName + r.lost: "true"}); err != nil {
+	listCtx, cancel := within(ctx, requestTimeout)
+	defer cancel()
+	if err := g.client.List(listCtx, list, client.MatchingLabels{constants.PrefixSeedName + r.lost: "true"}); err != nil {
 		return nil, c.explain(err, g, "shoots of seed "+r.lost, c.program()+" get shoots -A")
 	}
 	byName := map[string]*corev1beta1.Shoot{}
@@ -200,17 +205,9 @@ func (c *cli) recoverables(ctx context.Context, g *garden, r recovery) ([]recove
 			fmt.Fprintf(c.ErrOut, "shoot %s is not on seed %s (any more)\n", name, r.lost)
 			continue
 		}
-		s := recoverable{shoot: shoot, state: &corev1beta1.ShootState{}, entry: &corev1beta1.BackupEntry{}}
-		if err := g.client.Get(ctx, client.ObjectKeyFromObject(shoot), s.state); apierrors.IsNotFound(err) {
-			s.state = nil
-		} else if err != nil {
-			return nil, fmt.Errorf("read ShootState %q: %w", name, err)
-		}
-		entry := client.ObjectKey{Namespace: shoot.Namespace, Name: shoot.Status.TechnicalID + "--" + string(shoot.Status.UID)}
-		if err := g.client.Get(ctx, entry, s.entry); apierrors.IsNotFound(err) {
-			s.entry = nil
-		} else if err != nil {
-			return nil, fmt.Errorf("read BackupEntry %q: %w", entry, err)
+		s, err := readRecoverable(ctx, g, shoot)
+		if err != nil {
+			return nil, err
 		}
 		found = append(found, s)
 	}
@@ -218,6 +215,25 @@ func (c *cli) recoverables(ctx context.Context, g *garden, r recovery) ([]recove
 		fmt.Fprintf(c.ErrOut, "No shoots to recover are on seed %s.\n", r.lost)
 	}
 	return found, nil
+}
+
+// readRecoverable reads what is left of a shoot in the garden. Each shoot has its own time: a seed has hundreds.
+func readRecoverable(ctx context.Context, g *garden, shoot *corev1beta1.Shoot) (recoverable, error) {
+	ctx, cancel := within(ctx, requestTimeout)
+	defer cancel()
+	s := recoverable{shoot: shoot, state: &corev1beta1.ShootState{}, entry: &corev1beta1.BackupEntry{}}
+	if err := g.client.Get(ctx, client.ObjectKeyFromObject(shoot), s.state); apierrors.IsNotFound(err) {
+		s.state = nil
+	} else if err != nil {
+		return s, fmt.Errorf("read ShootState of shoot %q: %w", client.ObjectKeyFromObject(shoot), err)
+	}
+	entry := client.ObjectKey{Namespace: shoot.Namespace, Name: shoot.Status.TechnicalID + "--" + string(shoot.Status.UID)}
+	if err := g.client.Get(ctx, entry, s.entry); apierrors.IsNotFound(err) {
+		s.entry = nil
+	} else if err != nil {
+		return s, fmt.Errorf("read BackupEntry %q: %w", entry, err)
+	}
+	return s, nil
 }
 
 // unrecoverable returns why a shoot of a lost seed cannot be restored on another one.
@@ -233,6 +249,12 @@ func unrecoverable(s recoverable, lost string) error {
 		return errors.New("it has no ShootState, so its credentials are lost")
 	case s.entry == nil:
 		return errors.New("it has no BackupEntry, so its data are lost")
+	}
+	// The annotation goes with the last step of a restoration. The bucket of the lost seed may have no backups yet, or only old ones.
+	if from := s.entry.Annotations[constants.BackupEntryCopiedFrom]; from != "" && ptr.Deref(s.entry.Spec.SeedName, lost) == lost {
+		return fmt.Errorf("its restoration on seed %q had not ended: the latest backups are in bucket %q there, or in bucket %q from where they were copied; see which, and copy "+
+			"directory %q to the former, if it is the latter, then remove annotation %q of BackupEntry %q and repeat", lost, s.entry.Spec.BucketName, from, s.entry.Name,
+			constants.BackupEntryCopiedFrom, s.entry.Name)
 	}
 	return nil
 }

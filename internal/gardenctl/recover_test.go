@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
 func TestIsLost(t *testing.T) {
@@ -25,6 +26,7 @@ func TestIsLost(t *testing.T) {
 		"silent, but its condition is True": {[]corev1beta1.Condition{{Type: corev1beta1.SeedGardenletReady, Status: corev1beta1.ConditionTrue}}, ago(time.Hour), false},
 		"without a Lease":                   {unknown, nil, true},
 		"without a condition":               {nil, ago(time.Hour), true},
+		"without both":                      {nil, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seed := &corev1beta1.Seed{Status: corev1beta1.SeedStatus{Conditions: tc.conditions}}
@@ -57,6 +59,12 @@ func TestTakesShoots(t *testing.T) {
 
 func TestUnrecoverable(t *testing.T) {
 	last := &corev1beta1.LastOperation{}
+	copied := func(seed string) *corev1beta1.BackupEntry {
+		return &corev1beta1.BackupEntry{
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{constants.BackupEntryCopiedFrom: "former"}},
+			Spec:       corev1beta1.BackupEntrySpec{BucketName: "bucket", SeedName: &seed},
+		}
+	}
 	for name, tc := range map[string]struct {
 		last    *corev1beta1.LastOperation
 		on      string
@@ -65,12 +73,14 @@ func TestUnrecoverable(t *testing.T) {
 		entry   *corev1beta1.BackupEntry
 		want    string
 	}{
-		"all is left":     {last: last, state: &corev1beta1.ShootState{}, entry: &corev1beta1.BackupEntry{}},
-		"not created yet": {},
-		"on another seed": {last: last, on: "other", state: &corev1beta1.ShootState{}, entry: &corev1beta1.BackupEntry{}, want: `on seed "other"`},
-		"is deleted":      {last: last, deleted: true, state: &corev1beta1.ShootState{}, entry: &corev1beta1.BackupEntry{}, want: "being deleted"},
-		"no ShootState":   {last: last, entry: &corev1beta1.BackupEntry{}, want: "no ShootState"},
-		"no BackupEntry":  {last: last, state: &corev1beta1.ShootState{}, want: "no BackupEntry"},
+		"all is left":                   {last: last, state: &corev1beta1.ShootState{}, entry: &corev1beta1.BackupEntry{}},
+		"not created yet":               {},
+		"on another seed":               {last: last, on: "other", state: &corev1beta1.ShootState{}, entry: &corev1beta1.BackupEntry{}, want: `on seed "other"`},
+		"is deleted":                    {last: last, deleted: true, state: &corev1beta1.ShootState{}, entry: &corev1beta1.BackupEntry{}, want: "being deleted"},
+		"no ShootState":                 {last: last, entry: &corev1beta1.BackupEntry{}, want: "no ShootState"},
+		"no BackupEntry":                {last: last, state: &corev1beta1.ShootState{}, want: "no BackupEntry"},
+		"its restoration had not ended": {last: last, state: &corev1beta1.ShootState{}, entry: copied("lost"), want: `bucket "former"`},
+		"handed over already":           {last: last, state: &corev1beta1.ShootState{}, entry: copied("to")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shoot := &corev1beta1.Shoot{Status: corev1beta1.ShootStatus{LastOperation: tc.last}}

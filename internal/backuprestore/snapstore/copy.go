@@ -26,14 +26,14 @@ type CopyOptions struct {
 	WaitTimeout  time.Duration
 }
 
-// Copy copies snapshots that the target does not have, the oldest first. Without waiting for the final snapshot, as after the loss of a seed, it is an error if there is no
-// full snapshot: the store may be lost too, and etcd would start without data.
+// Copy copies snapshots that the target does not have, the oldest first. It is an error if the source has no full snapshot when the wait is over: an etcd takes one before
+// it serves, so the store may be lost, and etcd would start without data.
 func Copy(ctx context.Context, from, to *Store, options CopyOptions, c clock.WithTicker) error {
 	snapshots, err := awaitFinal(ctx, from, options, c)
 	if err != nil {
 		return err
 	}
-	if !options.WaitForFinal && len(snapshot.Chains(snapshots)) == 0 {
+	if len(snapshot.Chains(snapshots)) == 0 {
 		return errors.New("the source has no full snapshot, so that there is nothing to restore")
 	}
 	existing, err := to.List(ctx)

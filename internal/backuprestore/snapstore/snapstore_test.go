@@ -138,12 +138,19 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// A store that is lost together with its seed is not mistaken for one of a cluster without data.
+// A store that is lost is not mistaken for one of a cluster without data, even if it was waited for.
 func TestCopyNeedsASnapshot(t *testing.T) {
-	from, to := open(t, t.TempDir()), open(t, t.TempDir())
-	write(t, from, delta(6, 7, 0))
-	if err := Copy(t.Context(), from, to, CopyOptions{}, clocktesting.NewFakeClock(now)); err == nil {
-		t.Errorf("Copy() of a source without a full snapshot succeeds, the target has %v", list(t, to))
+	for name, options := range map[string]CopyOptions{
+		"without wait": {},
+		"with wait":    {WaitForFinal: true, WaitTimeout: time.Nanosecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, to := open(t, t.TempDir()), open(t, t.TempDir())
+			write(t, from, delta(6, 7, 0))
+			if err := Copy(t.Context(), from, to, options, clock.RealClock{}); err == nil {
+				t.Errorf("Copy() of a source without a full snapshot succeeds, the target has %v", list(t, to))
+			}
+		})
 	}
 }
 

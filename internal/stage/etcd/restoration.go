@@ -23,8 +23,8 @@ import (
 
 const (
 	sourceEntryTask, copyTask = "source-backup-entry", "backups-copied"
-	// copyTimeout is for how long backups may be copied, and finalSnapshotTimeout for how long the copy waits for the final snapshot.
-	copyTimeout, finalSnapshotTimeout = 5 * time.Minute, 5 * time.Minute
+	// finalSnapshotTimeout is for how long the copy of backups waits for the final snapshot, and copyTimeout for how long it may take with that.
+	finalSnapshotTimeout, copyTimeout = 5 * time.Minute, 10 * time.Minute
 )
 
 // Restoration is how the backups of a control plane get to its new seed, and etcd is restored from them.
@@ -77,7 +77,7 @@ func (in Inputs) restorationTasks() []flow.Task {
 	if r.Copies {
 		tasks = append(tasks,
 			flow.Await(stage.ExtensionTimeout, sourceEntryTask, "Waiting until the BackupEntry of the former seed is ready", in.sourceEntry, "namespace", "cluster"),
-			flow.Await(2*copyTimeout, copyTask, "Copying backups from the former seed", in.copyBackups, sourceEntryTask, "backup-entry"),
+			flow.Await(copyTimeout+stage.ExtensionTimeout, copyTask, "Copying backups from the former seed", in.copyBackups, sourceEntryTask, "backup-entry"),
 			flow.Do("backups-copied-gone", "Deleting the EtcdCopyBackupsTask", func(ctx context.Context) error {
 				return client.IgnoreNotFound(in.Run.SeedAPI.Delete(ctx, in.copyBackupsTask()))
 			}, copyTask),
