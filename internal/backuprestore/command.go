@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -85,6 +86,7 @@ func copyCommand() *cobra.Command {
 		source, target backuprestoreconfigv1alpha1.Store
 		options        snapstore.CopyOptions
 		maxAge         int
+		resultFile     string
 	)
 	cmd := &cobra.Command{
 		Use:   "copy",
@@ -106,7 +108,14 @@ func copyCommand() *cobra.Command {
 				return err
 			}
 			defer func() { err = errors.Join(err, to.Close()) }()
-			return snapstore.Copy(ctx, from, to, options, clock.RealClock{})
+			latest, err := snapstore.Copy(ctx, from, to, options, clock.RealClock{})
+			if err != nil || resultFile == "" {
+				return err
+			}
+			if err := os.WriteFile(resultFile, []byte(latest.CreatedOn.Format(time.RFC3339)), 0o644); err != nil { //nolint:gosec // it is no secret
+				return fmt.Errorf("write result: %w", err)
+			}
+			return nil
 		},
 	}
 	flags := cmd.Flags()
@@ -121,5 +130,6 @@ func copyCommand() *cobra.Command {
 	flags.IntVar(&options.MaxFull, "max-backups", 0, "number of full snapshots to copy, the latest first; 0 copies all")
 	flags.BoolVar(&options.WaitForFinal, "wait-for-final-snapshot", false, "wait until the source has a final snapshot")
 	flags.DurationVar(&options.WaitTimeout, "wait-for-final-snapshot-timeout", 0, "how long to wait for the final snapshot before copying the existing ones; 0 waits without limit")
+	flags.StringVar(&resultFile, "result-file", "", "file to write the time to (RFC 3339) of the snapshot that a restore from the copies ends with")
 	return cmd
 }

@@ -447,7 +447,7 @@ func testCopy(c *cluster) {
 		"etcd-backup-restore", "copy",
 		"--source-provider=Local", "--source-container=/var/etcd/backups-source", "--source-prefix=etcd-main",
 		"--provider=Local", "--container=/var/etcd/backups-target", "--prefix=etcd-main",
-		"--max-backups=3", "--wait-for-final-snapshot", "--wait-for-final-snapshot-timeout=1m0s",
+		"--result-file=/dev/termination-log", "--max-backups=3", "--wait-for-final-snapshot", "--wait-for-final-snapshot-timeout=1m0s",
 	}
 	if diff := cmp.Diff(want, job.Spec.Template.Spec.Containers[0].Args); diff != "" {
 		c.Errorf("arguments (-want +got):\n%s", diff)

@@ -77,7 +77,8 @@ func (c *cli) recoverShoots(ctx context.Context, r recovery) error {
 	if err != nil {
 		return err
 	}
-	if err := c.checkSeeds(ctx, g, r); err != nil {
+	reported, err := c.checkSeeds(ctx, g, r)
+	if err != nil {
 		return err
 	}
 	found, err := c.recoverables(ctx, g, r)
@@ -117,7 +118,13 @@ func (c *cli) recoverShoots(ctx context.Context, r recovery) error {
 			if err := c.await(ctx, p, goal{"on seed " + r.to, func(shoot *corev1beta1.Shoot) error { return movedTo(shoot, r.to, s.shoot.Generation) }}, r.timeout); err != nil {
 				failed++
 				fmt.Fprintln(c.ErrOut, err)
+				continue
 			}
+			asOf, err := restoredAsOf(ctx, g, s, reported)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Out, "shoot %s has its objects %s\n", s.shoot.Name, asOf)
 		}
 	}
 	if failed > 0 {
@@ -126,29 +133,51 @@ func (c *cli) recoverShoots(ctx context.Context, r recovery) error {
 	return nil
 }
 
-// checkSeeds checks that one seed is lost, and the other one is ready, and prints when the lost one has reported last.
-func (c *cli) checkSeeds(ctx context.Context, g *garden, r recovery) error {
+// restoredAsOf returns how recent the objects of a shoot are: what was written later is lost. Reported is when its former seed has reported last, if that is known.
+func restoredAsOf(ctx context.Context, g *garden, s recoverable, reported *metav1.MicroTime) (string, error) {
+	if s.entry == nil {
+		return "from its creation on: it had none before", nil
+	}
+	ctx, cancel := within(ctx, requestTimeout)
+	defer cancel()
+	entry := &corev1beta1.BackupEntry{}
+	if err := g.client.Get(ctx, client.ObjectKeyFromObject(s.entry), entry); err != nil {
+		return "", fmt.Errorf("read BackupEntry %q: %w", s.entry.Name, err)
+	}
+	asOf, err := time.Parse(time.RFC3339, entry.Annotations[constants.BackupEntryRestoredAsOf])
+	switch {
+	case err != nil:
+		return "of an unknown time: the EtcdCopyBackupsTask has not said which backup was the latest", nil
+	case reported == nil || reported.Time.Before(asOf):
+		return "as of " + asOf.Format(time.RFC3339), nil
+	}
+	return fmt.Sprintf("as of %s, %s before the seed reported last", asOf.Format(time.RFC3339), duration.HumanDuration(reported.Sub(asOf))), nil
+}
+
+// checkSeeds checks that one seed is lost, and the other one is ready. It prints and returns when the lost one has reported last, which may be unknown.
+func (c *cli) checkSeeds(ctx context.Context, g *garden, r recovery) (*metav1.MicroTime, error) {
 	ctx, cancel := within(ctx, requestTimeout)
 	defer cancel()
 	lost, to, lease := &corev1beta1.Seed{}, &corev1beta1.Seed{}, &coordinationv1.Lease{}
 	for name, seed := range map[string]*corev1beta1.Seed{r.lost: lost, r.to: to} {
 		if err := g.client.Get(ctx, client.ObjectKey{Name: name}, seed); err != nil {
-			return c.explain(err, g, fmt.Sprintf("seed %q", name), c.program()+" get seeds")
+			return nil, c.explain(err, g, fmt.Sprintf("seed %q", name), c.program()+" get seeds")
 		}
 	}
 	if r.lost == r.to {
-		return fmt.Errorf("seed %q cannot restore its own shoots; --seed and --to must differ", r.to)
+		return nil, fmt.Errorf("seed %q cannot restore its own shoots; --seed and --to must differ", r.to)
 	}
 	if err := g.client.Get(ctx, client.ObjectKey{Namespace: constants.GardenerSeedLeaseNamespace, Name: r.lost}, lease); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read Lease of seed %q: %w", r.lost, err)
+		return nil, fmt.Errorf("read Lease of seed %q: %w", r.lost, err)
 	}
-	if err := isLost(lost, lease.Spec.RenewTime, c.Clock.Now()); err != nil {
-		return err
+	renewed := lease.Spec.RenewTime
+	if err := isLost(lost, renewed, c.Clock.Now()); err != nil {
+		return nil, err
 	}
-	if renewed := lease.Spec.RenewTime; renewed != nil {
+	if renewed != nil {
 		fmt.Fprintf(c.ErrOut, "Seed %s has reported last %s ago; backups of etcd are at most as recent.\n", r.lost, duration.HumanDuration(c.Clock.Since(renewed.Time)))
 	}
-	return takesShoots(to)
+	return renewed, takesShoots(to)
 }
 
 // isLost returns why a seed is not lost: its gardenlet reports, or has reported just now, or it is not known whether it has ever reported.

@@ -90,13 +90,16 @@ type Chain struct {
 	Deltas []Snapshot
 }
 
-// LastRevision is the revision that a restore of the chain reaches.
-func (c Chain) LastRevision() int64 {
+// Latest is the last snapshot of the chain.
+func (c Chain) Latest() Snapshot {
 	if len(c.Deltas) > 0 {
-		return c.Deltas[len(c.Deltas)-1].LastRevision
+		return c.Deltas[len(c.Deltas)-1]
 	}
-	return c.Full.LastRevision
+	return c.Full
 }
+
+// LastRevision is the revision that a restore of the chain reaches.
+func (c Chain) LastRevision() int64 { return c.Latest().LastRevision }
 
 // Chains returns what can be restored, best first: a chain for each full snapshot, the latest one first. The deltas of a
 // chain follow each other without a gap; what lies behind a gap cannot be used.

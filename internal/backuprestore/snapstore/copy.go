@@ -26,19 +26,20 @@ type CopyOptions struct {
 	WaitTimeout  time.Duration
 }
 
-// Copy copies snapshots that the target does not have, the oldest first. It is an error if the source has no full snapshot when the wait is over: an etcd takes one before
+// Copy copies snapshots that the target does not have, the oldest first, and returns the one that a restore ends with. It is an error if the source has no full snapshot when the wait is over: an etcd takes one before
 // it serves, so the store may be lost, and etcd would start without data.
-func Copy(ctx context.Context, from, to *Store, options CopyOptions, c clock.WithTicker) error {
+func Copy(ctx context.Context, from, to *Store, options CopyOptions, c clock.WithTicker) (latest snapshot.Snapshot, err error) {
 	snapshots, err := awaitFinal(ctx, from, options, c)
 	if err != nil {
-		return err
+		return latest, err
 	}
-	if len(snapshot.Chains(snapshots)) == 0 {
-		return errors.New("the source has no full snapshot, so that there is nothing to restore")
+	chains := snapshot.Chains(snapshots)
+	if len(chains) == 0 {
+		return latest, errors.New("the source has no full snapshot, so that there is nothing to restore")
 	}
 	existing, err := to.List(ctx)
 	if err != nil {
-		return err
+		return latest, err
 	}
 	for _, s := range selectCopied(snapshots, options, c.Now()) {
 		if slices.Contains(existing, s) {
@@ -46,10 +47,10 @@ func Copy(ctx context.Context, from, to *Store, options CopyOptions, c clock.Wit
 		}
 		logr.FromContextOrDiscard(ctx).Info("Copying snapshot", "name", s.Name())
 		if err := to.CopyFrom(ctx, from, s); err != nil {
-			return err
+			return latest, err
 		}
 	}
-	return nil
+	return chains[0].Latest(), nil
 }
 
 func awaitFinal(ctx context.Context, from *Store, options CopyOptions, c clock.WithTicker) ([]snapshot.Snapshot, error) {

@@ -117,8 +117,8 @@ func TestCopy(t *testing.T) {
 				c = clock.RealClock{}
 			}
 			for range 2 { // the second time copies nothing
-				if err := Copy(t.Context(), from, to, tc.options, c); err != nil {
-					t.Fatal(err)
+				if latest, err := Copy(t.Context(), from, to, tc.options, c); err != nil || latest != all[len(all)-1] {
+					t.Fatalf("Copy() = %v, %v", latest, err)
 				}
 			}
 			if diff := cmp.Diff(tc.want, list(t, to)); diff != "" {
@@ -147,7 +147,7 @@ func TestCopyNeedsASnapshot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			from, to := open(t, t.TempDir()), open(t, t.TempDir())
 			write(t, from, delta(6, 7, 0))
-			if err := Copy(t.Context(), from, to, options, clock.RealClock{}); err == nil {
+			if _, err := Copy(t.Context(), from, to, options, clock.RealClock{}); err == nil {
 				t.Errorf("Copy() of a source without a full snapshot succeeds, the target has %v", list(t, to))
 			}
 		})
@@ -161,7 +161,10 @@ func TestCopyWaitsForTheFinalSnapshot(t *testing.T) {
 	done := make(chan error, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	go func() { done <- Copy(ctx, from, to, CopyOptions{WaitForFinal: true}, c) }()
+	go func() {
+		_, err := Copy(ctx, from, to, CopyOptions{WaitForFinal: true}, c)
+		done <- err
+	}()
 	final := full(6, 0)
 	final.Final = true
 	write(t, from, final)

@@ -73,6 +73,8 @@ func object(v jobValues) (*batchv1.Job, error) {
 			volumes, mounts = append(volumes, *volume), append(mounts, *mount)
 		}
 	}
+	// It becomes the termination message of the pod, which says how recent the copied data are.
+	args = append(args, "--result-file="+corev1.TerminationMessagePathDefault)
 	if age := spec.MaxBackupAge; age != nil && *age > 0 {
 		args = append(args, "--max-backup-age="+strconv.Itoa(int(*age)))
 	}

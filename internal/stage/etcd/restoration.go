@@ -193,7 +193,33 @@ func (in Inputs) copyBackups(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, copyTimeout, fmt.Errorf("backups were not copied within %s", copyTimeout))
 	defer cancel()
-	return awaitCopied(ctx, c, named)
+	if err := awaitCopied(ctx, c, named); err != nil {
+		return err
+	}
+	return in.noteAge(ctx, task)
+}
+
+// noteAge writes to the BackupEntry how recent the copied backups are. The pod of a foreign etcd-druid does not say it.
+func (in Inputs) noteAge(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask) error {
+	pods := &corev1.PodList{}
+	if err := in.Run.SeedAPI.List(ctx, pods, client.InNamespace(task.Namespace), client.MatchingLabels{druidv1alpha1.LabelPartOfKey: task.Name}); err != nil {
+		return fmt.Errorf("list pods of EtcdCopyBackupsTask %q: %w", task.Name, err)
+	}
+	for i := range pods.Items {
+		for _, container := range pods.Items[i].Status.ContainerStatuses {
+			ended := container.State.Terminated
+			if ended == nil || ended.ExitCode != 0 {
+				continue
+			}
+			if _, err := time.Parse(time.RFC3339, ended.Message); err != nil {
+				continue
+			}
+			return kube.PatchMetadata(ctx, in.Run.GardenCache, in.BackupEntry.DeepCopy(), func(o *metav1.PartialObjectMetadata) {
+				metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.BackupEntryRestoredAsOf, ended.Message)
+			})
+		}
+	}
+	return nil
 }
 
 // awaitCopied waits until a task is done.

@@ -97,6 +97,7 @@ func TestBackupsAreCopied(t *testing.T) {
 		clusters.Garden.Create(t.Context(), moved), clusters.Garden.Create(t.Context(), source.DeepCopy()), clusters.Seed.Create(t.Context(), inSeed),
 		clusters.Seed.Create(t.Context(), secret("etcd-backup", "here")), clusters.Seed.Create(t.Context(), secret("source-etcd-backup", "there")),
 		clusters.Seed.Create(t.Context(), &druidv1alpha1.EtcdCopyBackupsTask{ObjectMeta: metav1.ObjectMeta{Namespace: stagetest.Namespace, Name: stagetest.Name}}),
+		clusters.Seed.Create(t.Context(), copyPod("failed", 1, "")), clusters.Seed.Create(t.Context(), copyPod("done", 0, "2026-11-28T05:16:29Z")),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -126,6 +127,7 @@ func TestBackupsAreCopied(t *testing.T) {
 	if err := clusters.Seed.Get(t.Context(), client.ObjectKeyFromObject(task), task); err != nil || task.Spec.WaitForFinalSnapshot.Enabled {
 		t.Errorf("the final snapshot of a lost seed is waited for (%v)", err)
 	}
+	const asOf = "backupentry.core.gardener.cloud/restored-as-of"
 	for range 2 {
 		for _, id := range []string{"backups-copied-gone", "source-backup-entry-gone"} {
 			if err := stagetest.RunTask(t.Context(), t, tasks, id); err != nil {
@@ -133,7 +135,7 @@ func TestBackupsAreCopied(t *testing.T) {
 			}
 		}
 	}
-	if err := clusters.Garden.Get(t.Context(), client.ObjectKeyFromObject(moved), moved); err != nil || len(moved.Annotations) > 0 {
+	if err := clusters.Garden.Get(t.Context(), client.ObjectKeyFromObject(moved), moved); err != nil || len(moved.Annotations) != 1 || moved.Annotations[asOf] != "2026-11-28T05:16:29Z" {
 		t.Errorf("the annotations of the BackupEntry are %v (%v)", moved.Annotations, err)
 	}
 	for object, c := range map[client.Object]client.Client{task: clusters.Seed, source: clusters.Garden} {
@@ -141,6 +143,15 @@ func TestBackupsAreCopied(t *testing.T) {
 			t.Errorf("%T still exists: %v", object, err)
 		}
 	}
+}
+
+// copyPod is a pod of the EtcdCopyBackupsTask that has ended.
+func copyPod(name string, exitCode int32, message string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: stagetest.Namespace, Name: name, Labels: map[string]string{"app.kubernetes.io/part-of": stagetest.Name},
+	}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: exitCode, Message: message}}}}
+	return pod
 }
 
 // A BackupEntry that was released by the former seed is restored in the own bucket.

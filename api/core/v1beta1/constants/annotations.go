@@ -124,6 +124,9 @@ const (
 	// BackupEntryNoFinalSnapshot on a BackupEntry is "true" if its backups end without a final snapshot, as its seed is lost: they are copied as they are. The
 	// gardenlet removes it when etcd is restored from them.
 	BackupEntryNoFinalSnapshot = "backupentry.core.gardener.cloud/no-final-snapshot"
+	// BackupEntryRestoredAsOf on a BackupEntry is the time, in RFC 3339, of the latest backup of another seed that etcd was restored from last: what was written
+	// after it is lost, unless that backup was the final one. The gardenlet sets it.
+	BackupEntryRestoredAsOf = "backupentry.core.gardener.cloud/restored-as-of"
 	// DNSProvider is the DNS provider of a domain Secret.
 	DNSProvider = "dns.gardener.cloud/provider"
 	// DNSDomain is the domain of a domain Secret.
