@@ -147,6 +147,7 @@ func newCluster(scheme *runtime.Scheme) client.WithWatch {
 		&druidv1alpha1.EtcdCopyBackupsTask{}, &corev1beta1.BackupEntry{},
 		&extensionsv1alpha1.DNSRecord{}, &extensionsv1alpha1.Infrastructure{}, &extensionsv1alpha1.ControlPlane{}, &extensionsv1alpha1.Network{},
 		&extensionsv1alpha1.OperatingSystemConfig{}, &extensionsv1alpha1.Worker{}, &extensionsv1alpha1.Extension{},
+		&extensionsv1alpha1.ContainerRuntime{},
 		&extensionsv1alpha1.BackupBucket{}, &extensionsv1alpha1.BackupEntry{},
 	} {
 		builder = builder.WithIndex(kind, "metadata.name", byName)

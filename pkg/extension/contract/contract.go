@@ -4,6 +4,7 @@
 package contract
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,10 +52,7 @@ type Suite struct {
 // Run runs the suite.
 func Run(t *testing.T, suite Suite) {
 	t.Helper()
-	s := &run{suite}
-	if s.Timeout == 0 {
-		s.Timeout = defaultTimeout
-	}
+	s := newRun(suite)
 	t.Run("create, reconcile, delete", s.lifecycle)
 	t.Run("skip objects of other extensions", s.foreign)
 	if !suite.Immovable {
@@ -63,6 +61,11 @@ func Run(t *testing.T, suite Suite) {
 }
 
 type run struct{ Suite }
+
+func newRun(suite Suite) *run {
+	suite.Timeout = cmp.Or(suite.Timeout, defaultTimeout)
+	return &run{suite}
+}
 
 func (s *run) lifecycle(t *testing.T) {
 	obj := s.create(t, constants.GardenerOperationReconcile, nil)

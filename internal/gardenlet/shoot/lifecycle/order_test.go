@@ -104,7 +104,7 @@ func TestExtensionsFindWhatTheyRead(t *testing.T) {
 	observe := func(ctx context.Context, object client.Object) {
 		switch object.(type) {
 		case *extensionsv1alpha1.Infrastructure, *extensionsv1alpha1.ControlPlane, *extensionsv1alpha1.Network, *extensionsv1alpha1.OperatingSystemConfig,
-			*extensionsv1alpha1.Worker, *extensionsv1alpha1.Extension:
+			*extensionsv1alpha1.Worker, *extensionsv1alpha1.Extension, *extensionsv1alpha1.ContainerRuntime:
 		default:
 			return
 		}
