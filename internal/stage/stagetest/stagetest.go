@@ -141,6 +141,7 @@ func newCluster(scheme *runtime.Scheme) client.WithWatch {
 	byName := func(object client.Object) []string { return []string{object.GetName()} }
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(
 		&corev1beta1.Shoot{}, &operatorv1alpha1.Garden{}, &operatorv1alpha1.Extension{}, &extensionsv1alpha1.Infrastructure{}, &extensionsv1alpha1.Worker{},
+		&extensionsv1alpha1.ContainerRuntime{},
 	)
 	for _, kind := range []client.Object{
 		&corev1.Namespace{}, &corev1.Secret{}, &gatewayv1.Gateway{}, &appsv1.Deployment{}, &druidv1alpha1.Etcd{}, &resourcesv1alpha1.ManagedResource{},

@@ -136,7 +136,7 @@ func TestExtensionsFindWhatTheyRead(t *testing.T) {
 	if diff := cmp.Diff(map[string][]string{}, got); diff != "" {
 		t.Errorf("resources were written without (-want +got):\n%s", diff)
 	}
-	if len(written) != 9 { // Infrastructure, ControlPlane, Network, two OperatingSystemConfigs, Worker, three Extensions
+	if len(written) != 10 { // Infrastructure, ControlPlane, Network, two OperatingSystemConfigs, Worker, ContainerRuntime, three Extensions
 		t.Errorf("%d resources were written: %q", len(written), written)
 	}
 }
