@@ -35,7 +35,7 @@ type service interface {
 
 // installation installs crun on a node.
 type installation struct {
-	// source is the directory with the binary and its libraries.
+	// source is the directory with the binary, and in lib its libraries and ld.so, their loader.
 	source string
 	// root is the directory below which the directories of the node are.
 	root string
@@ -106,9 +106,9 @@ func (i installation) copyFiles(to string) error {
 	})
 }
 
-// script starts crun with its own libraries. crun itself does not hand the variable on to containers.
+// script starts crun with its own libraries, as those of the node may be older, or missing.
 func script(files string) []byte {
-	return fmt.Appendf(nil, "#!/bin/sh\nLD_LIBRARY_PATH=%[1]s/lib exec %[1]s/crun \"$@\"\n", files)
+	return fmt.Appendf(nil, "#!/bin/sh\nexec %[1]s/lib/ld.so --library-path %[1]s/lib %[1]s/crun \"$@\"\n", files)
 }
 
 // runtimeConfig is the drop-in.

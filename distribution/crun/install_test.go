@@ -47,7 +47,7 @@ func TestInstallation(t *testing.T) {
 		"/var/bin/containerruntimes/crun.d/crun":             "binary",
 		"/var/bin/containerruntimes/crun.d/lib/libyajl.so.2": "library",
 		"/var/bin/containerruntimes/crun": "#!/bin/sh\n" +
-			"LD_LIBRARY_PATH=/var/bin/containerruntimes/crun.d/lib exec /var/bin/containerruntimes/crun.d/crun \"$@\"\n",
+			"exec /var/bin/containerruntimes/crun.d/lib/ld.so --library-path /var/bin/containerruntimes/crun.d/lib /var/bin/containerruntimes/crun.d/crun \"$@\"\n",
 		"/etc/containerd/conf.d/50-crun.toml": `# Written by install-crun.
 version = 3
 
