@@ -13,8 +13,7 @@ import (
 func RunContainerRuntime(t *testing.T, suite Suite) {
 	t.Helper()
 	Run(t, suite)
-	s := newRun(suite)
-	t.Run("delete one of two pools", s.pools)
+	t.Run("delete one of two pools", newRun(suite).pools)
 }
 
 func (s *run) pools(t *testing.T) {
@@ -24,12 +23,8 @@ func (s *run) pools(t *testing.T) {
 	s.fulfilled(t, one)
 	s.fulfilled(t, two)
 	s.delete(t, one)
-	if s.Gone != nil {
-		s.Gone(t, one)
-	}
+	s.gone(t, one)
 	s.fulfilled(t, two)
 	s.delete(t, two)
-	if s.Gone != nil {
-		s.Gone(t, two)
-	}
+	s.gone(t, two)
 }

@@ -78,9 +78,7 @@ func (s *run) lifecycle(t *testing.T) {
 	s.await(t, obj, done(corev1beta1.LastOperationTypeReconcile))
 	s.fulfilled(t, obj)
 	s.delete(t, obj)
-	if s.Gone != nil {
-		s.Gone(t, obj)
-	}
+	s.gone(t, obj)
 }
 
 func (s *run) foreign(t *testing.T) {
@@ -214,6 +212,13 @@ func (s *run) fulfilled(t *testing.T, obj extensionsv1alpha1.Object) {
 	t.Helper()
 	if s.Fulfilled != nil {
 		s.Fulfilled(t, obj)
+	}
+}
+
+func (s *run) gone(t *testing.T, obj extensionsv1alpha1.Object) {
+	t.Helper()
+	if s.Gone != nil {
+		s.Gone(t, obj)
 	}
 }
 
