@@ -102,6 +102,7 @@ type providerLocalValues struct {
 	Machines providerlocalconfigv1alpha1.MachinesConfiguration `json:"machines"`
 	Images   struct {
 		Flannel string `json:"flannel"`
+		Crun    string `json:"crun"`
 	} `json:"images"`
 	// Gardener is what gardenlet and gardener-operator add: they may add more.
 	Gardener apiextensionsv1.JSON `json:"gardener"`

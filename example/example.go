@@ -23,6 +23,8 @@ const (
 	ShootWorkerless = "shoot-workerless.yaml"
 	// ShootHA needs a seed with three zones.
 	ShootHA = "shoot-ha.yaml"
+	// ShootRuntime has an additional container runtime.
+	ShootRuntime = "shoot-runtime.yaml"
 )
 
 // ManagedSeed is the file with a ManagedSeed.

@@ -59,7 +59,7 @@ func extensionOf(
 
 // providerValues are the values of provider-local's chart for seeds.
 func (u *upRun) providerValues(dns map[string]any) (*apiextensionsv1.JSON, error) {
-	images, err := u.artifacts.addonImages(u.images)
+	images, err := u.artifacts.deployedImages(u.images, "flannel", "crun")
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (u *upRun) providerValues(dns map[string]any) (*apiextensionsv1.JSON, error
 		"dns":      dns,
 		"replicas": providerReplicas(u.state.Clusters),
 		"machines": map[string]any{"registries": u.machineRegistries()},
-		"images":   map[string]any{"flannel": images["flannel"]},
+		"images":   images,
 	})
 	return &apiextensionsv1.JSON{Raw: raw}, err
 }
@@ -90,7 +90,10 @@ func providerResources() []corev1beta1.ControllerResource {
 	} {
 		resources = append(resources, corev1beta1.ControllerResource{Kind: kind, Type: providerType})
 	}
-	return append(resources, corev1beta1.ControllerResource{Kind: "Network", Type: "flannel"})
+	return append(resources,
+		corev1beta1.ControllerResource{Kind: "Network", Type: "flannel"},
+		corev1beta1.ControllerResource{Kind: "ContainerRuntime", Type: "crun"},
+	)
 }
 
 // credentials are those for the zones and the buckets of the landscape, which take any.

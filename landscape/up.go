@@ -352,7 +352,7 @@ type artifacts struct {
 // products are the products of the distribution that every landscape needs, but for Kubernetes, of which each cluster has
 // a version of its own.
 func products() []string {
-	return append(addon.Products(), "base", autoscalerProduct, "containerd", "haproxy", "runc", "etcd", "pause", "registry", "machine")
+	return append(addon.Products(), "base", autoscalerProduct, "containerd", "crun", "haproxy", "runc", "etcd", "pause", "registry", "machine")
 }
 
 func defaultVersion(builds *distribution.Distribution) (string, error) {
@@ -518,7 +518,7 @@ func (u *upRun) bringUpCluster(ctx context.Context, cluster Cluster) error {
 	if err != nil {
 		return err
 	}
-	images, err := u.artifacts.addonImages(u.images)
+	images, err := u.artifacts.deployedImages(u.images, addon.Products()...)
 	if err != nil {
 		return err
 	}
@@ -585,11 +585,11 @@ func (u *upRun) bringUpCluster(ctx context.Context, cluster Cluster) error {
 	})
 }
 
-// addonImages are the images of the addons: the image vector names them, and those of the distribution are pinned to their
+// deployedImages are the images of products that are deployed: the image vector names them, and those of the distribution are pinned to their
 // digest, so that pods are rolled when they are rebuilt.
-func (a *artifacts) addonImages(vector imagevector.Vector) (map[string]string, error) {
+func (a *artifacts) deployedImages(vector imagevector.Vector, products ...string) (map[string]string, error) {
 	images := map[string]string{}
-	for _, product := range addon.Products() {
+	for _, product := range products {
 		image, err := vector.Find(product, imagevector.Query{})
 		if err != nil {
 			return nil, err

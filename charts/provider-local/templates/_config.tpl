@@ -25,5 +25,6 @@ machines:
 images:
   gardener: {{ .Values.image }}
   flannel: {{ toJson .Values.images.flannel }}
+  crun: {{ toJson .Values.images.crun }}
 {{- end }}
 {{- end -}}

@@ -18,6 +18,7 @@ import (
 	"gardener.cloud/gardener/internal/provider/local/dnsserver"
 	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/extension"
+	"gardener.cloud/gardener/test/golden"
 )
 
 func isConfigurationProblem(err error) bool {
@@ -99,5 +100,26 @@ func TestNetwork(t *testing.T) {
 		if err := a.Reconcile(t.Context(), wrong, nil); !isConfigurationProblem(err) {
 			t.Errorf("%+v: %v", wrong.Spec, err)
 		}
+	}
+}
+
+func TestContainerRuntime(t *testing.T) {
+	r := &extensionsv1alpha1.ContainerRuntime{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "crun-pool"}}
+	r.Spec = extensionsv1alpha1.ContainerRuntimeSpec{
+		BinaryPath: "/var/bin/containerruntimes",
+		WorkerPool: extensionsv1alpha1.ContainerRuntimeWorkerPool{
+			Name: "pool", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"worker.gardener.cloud/pool": "pool"}},
+		},
+	}
+	r.Spec.Type = "crun"
+	golden.Objects(t, "containerruntime.yaml", append(runtimeInstaller(r, "registry.example/crun:v1"), runtimeClass()))
+
+	c := fake.NewClientBuilder().Build()
+	if err := newContainerRuntimes(c, "").Reconcile(t.Context(), r, nil); err == nil {
+		t.Error("without an image there is no error")
+	}
+	r.Spec.ProviderConfig = &runtime.RawExtension{Raw: []byte(`{"kind":"RuntimeConfig"}`)}
+	if err := newContainerRuntimes(c, "registry.example/crun:v1").Reconcile(t.Context(), r, nil); !isConfigurationProblem(err) {
+		t.Errorf("with a configuration: %v", err)
 	}
 }

@@ -1,5 +1,5 @@
 // Package local is provider-local, the extension for clusters whose machines, DNS names and backups are on one computer. It reconciles the
-// resources of extensions.gardener.cloud with the type local, and Networks with the type flannel.
+// resources of extensions.gardener.cloud with the type local, Networks with the type flannel, and ContainerRuntimes with the type crun.
 package local
 
 import (
@@ -108,6 +108,7 @@ func WireWith(
 		addInfrastructures(p, places, c),
 		addControlPlanes(p, places, c),
 		addNetworks(p, c),
+		addContainerRuntimes(p, c),
 		add(p, classes, &operatingSystemConfigs{generic.OperatingSystemConfig{Client: p.GetClient(), Owner: Name}}),
 		addWorkers(p, places, c),
 	)
@@ -128,6 +129,20 @@ func addNetworks(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLoca
 		extension.AddHealthChecks(p, extension.HealthOptions[*extensionsv1alpha1.Network]{
 			Name: o.Name, Types: o.Types, Classes: o.Classes,
 			Checks: []extension.HealthCheck{extension.CheckManagedResource(corev1beta1.ShootSystemComponentsHealthy, networkResource)},
+		}),
+	)
+}
+
+// addContainerRuntimes adds the controller of ContainerRuntimes, which have another type.
+func addContainerRuntimes(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
+	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.ContainerRuntime](newContainerRuntimes(p.GetClient(), c.Images.Crun)))
+	o.Types = []string{runtimeType}
+	o.Watch = extension.WatchManaged() // their names have those of pools
+	return errors.Join(
+		extension.Add(p, o),
+		extension.AddHealthChecks(p, extension.HealthOptions[*extensionsv1alpha1.ContainerRuntime]{
+			Name: o.Name, Types: o.Types, Classes: o.Classes,
+			Checks: []extension.HealthCheck{generic.CheckContainerRuntime(corev1beta1.ShootSystemComponentsHealthy)},
 		}),
 	)
 }

@@ -66,7 +66,7 @@ func TestEveryFieldOfAPoolReachesExtensionsOrNodes(t *testing.T) {
 			"updateStrategy": {corev1beta1.AutoRollingUpdate, corev1beta1.AutoInPlaceUpdate},
 		},
 		Exceptions: map[string]string{
-			"cri.containerRuntimes[].providerConfig": "for the ContainerRuntime, which no extension here reconciles",
+			"cri.containerRuntimes[].providerConfig": "for the ContainerRuntime, which another stage writes",
 			"controlPlane":                           "for self-hosted clusters, which gardenadm creates, and not this flow",
 		},
 	})

@@ -26,6 +26,7 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/internal/stage/autoscaling"
+	"gardener.cloud/gardener/internal/stage/containerruntime"
 	"gardener.cloud/gardener/internal/stage/dns"
 	"gardener.cloud/gardener/internal/stage/extension"
 	"gardener.cloud/gardener/pkg/flow"
@@ -85,8 +86,8 @@ func (in Inputs) extensionTasks(after []string) []flow.Task {
 	if !in.HasWorkers {
 		return append(tasks, in.extensions(corev1beta1.AfterWorker, after...)...)
 	}
-	autoscaler := autoscaling.Deletion(in.Run)
-	tasks = append(tasks, autoscaler, in.extension("worker", "Deleting Worker", in.Run.Worker(), append(slices.Clone(after), autoscaler.ID)...))
+	autoscaler, runtimes := autoscaling.Deletion(in.Run), containerruntime.Deletion(in.Run, after...)
+	tasks = append(tasks, autoscaler, runtimes, in.extension("worker", "Deleting Worker", in.Run.Worker(), autoscaler.ID, runtimes.ID))
 	tasks = append(tasks, in.extensions(corev1beta1.AfterWorker, "worker-gone")...)
 	tasks = append(tasks,
 		flow.Await(stage.ExtensionTimeout, "operating-system-configs-gone", "Deleting OperatingSystemConfigs", in.deleteSystemConfigs, "worker-gone"),

@@ -141,12 +141,14 @@ func newCluster(scheme *runtime.Scheme) client.WithWatch {
 	byName := func(object client.Object) []string { return []string{object.GetName()} }
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(
 		&corev1beta1.Shoot{}, &operatorv1alpha1.Garden{}, &operatorv1alpha1.Extension{}, &extensionsv1alpha1.Infrastructure{}, &extensionsv1alpha1.Worker{},
+		&extensionsv1alpha1.ContainerRuntime{},
 	)
 	for _, kind := range []client.Object{
 		&corev1.Namespace{}, &corev1.Secret{}, &gatewayv1.Gateway{}, &appsv1.Deployment{}, &druidv1alpha1.Etcd{}, &resourcesv1alpha1.ManagedResource{},
 		&druidv1alpha1.EtcdCopyBackupsTask{}, &corev1beta1.BackupEntry{},
 		&extensionsv1alpha1.DNSRecord{}, &extensionsv1alpha1.Infrastructure{}, &extensionsv1alpha1.ControlPlane{}, &extensionsv1alpha1.Network{},
 		&extensionsv1alpha1.OperatingSystemConfig{}, &extensionsv1alpha1.Worker{}, &extensionsv1alpha1.Extension{},
+		&extensionsv1alpha1.ContainerRuntime{},
 		&extensionsv1alpha1.BackupBucket{}, &extensionsv1alpha1.BackupEntry{},
 	} {
 		builder = builder.WithIndex(kind, "metadata.name", byName)

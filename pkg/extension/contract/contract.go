@@ -4,6 +4,7 @@
 package contract
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,10 +52,7 @@ type Suite struct {
 // Run runs the suite.
 func Run(t *testing.T, suite Suite) {
 	t.Helper()
-	s := &run{suite}
-	if s.Timeout == 0 {
-		s.Timeout = defaultTimeout
-	}
+	s := newRun(suite)
 	t.Run("create, reconcile, delete", s.lifecycle)
 	t.Run("skip objects of other extensions", s.foreign)
 	if !suite.Immovable {
@@ -63,6 +61,11 @@ func Run(t *testing.T, suite Suite) {
 }
 
 type run struct{ Suite }
+
+func newRun(suite Suite) *run {
+	suite.Timeout = cmp.Or(suite.Timeout, defaultTimeout)
+	return &run{suite}
+}
 
 func (s *run) lifecycle(t *testing.T) {
 	obj := s.create(t, constants.GardenerOperationReconcile, nil)
@@ -75,9 +78,7 @@ func (s *run) lifecycle(t *testing.T) {
 	s.await(t, obj, done(corev1beta1.LastOperationTypeReconcile))
 	s.fulfilled(t, obj)
 	s.delete(t, obj)
-	if s.Gone != nil {
-		s.Gone(t, obj)
-	}
+	s.gone(t, obj)
 }
 
 func (s *run) foreign(t *testing.T) {
@@ -211,6 +212,13 @@ func (s *run) fulfilled(t *testing.T, obj extensionsv1alpha1.Object) {
 	t.Helper()
 	if s.Fulfilled != nil {
 		s.Fulfilled(t, obj)
+	}
+}
+
+func (s *run) gone(t *testing.T, obj extensionsv1alpha1.Object) {
+	t.Helper()
+	if s.Gone != nil {
+		s.Gone(t, obj)
 	}
 }
 

@@ -34,10 +34,7 @@ func RunHealth(t *testing.T, suite HealthSuite) {
 	default:
 		t.Errorf("Shoots have no condition %s that extensions contribute to", suite.Condition)
 	}
-	s := &run{Suite{Client: suite.Client, New: suite.New, Timeout: suite.Timeout}}
-	if s.Timeout == 0 {
-		s.Timeout = defaultTimeout
-	}
+	s := newRun(Suite{Client: suite.Client, New: suite.New, Timeout: suite.Timeout})
 	obj := s.create(t, constants.GardenerOperationReconcile, nil)
 	s.await(t, obj, done(corev1beta1.LastOperationTypeCreate))
 	steps := []struct {

@@ -7,7 +7,9 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/pkg/extension"
 )
 
@@ -71,6 +73,25 @@ func (a *ContainerRuntime) release(ctx context.Context, runtime *extensionsv1alp
 		extension.ReleaseManaged(ctx, a.Client, runtime.Namespace, poolResource(runtime)),
 		extension.ReleaseManaged(ctx, a.Client, runtime.Namespace, runtimeResource(runtime)),
 	)
+}
+
+// CheckContainerRuntime checks that the objects of the shoot and of the pool are applied, healthy and rolled out.
+func CheckContainerRuntime(condition corev1beta1.ConditionType) extension.HealthCheck {
+	return extension.HealthCheck{
+		Condition: condition, Reads: []client.Object{&resourcesv1alpha1.ManagedResource{}},
+		Run: func(ctx context.Context, s extension.Subject) error {
+			runtime, ok := s.Object.(*extensionsv1alpha1.ContainerRuntime)
+			if !ok {
+				return fmt.Errorf("the check is for ContainerRuntimes, and not for %T", s.Object)
+			}
+			for _, name := range []string{runtimeResource(runtime), poolResource(runtime)} {
+				if err := extension.CheckManagedResource(condition, name).Run(ctx, s); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
 }
 
 // isLast says whether no other pool of the shoot has the runtime. Of pools that are removed together, each may be the last: deleting twice does no harm.

@@ -90,7 +90,10 @@ func run(t *testing.T, e *env.Env, as *rest.Config, namespace string, classes ..
 	directory, port = t.TempDir(), freePort(t)
 	config := &providerlocalconfigv1alpha1.ProviderLocalConfiguration{Namespace: namespace, ExtensionClasses: classes}
 	config.DNS = providerlocalconfigv1alpha1.DNSConfiguration{BindAddress: address, Port: port, Zones: []string{"local.example"}}
-	config.Backup.Directory, config.Images.Flannel, config.Images.Gardener = directory, "registry.example/flannel:v1", "registry.example/gardener:v1"
+	config.Backup.Directory = directory
+	config.Images = providerlocalconfigv1alpha1.ImagesConfiguration{
+		Gardener: "registry.example/gardener:v1", Flannel: "registry.example/flannel:v1", Crun: "registry.example/crun:v1",
+	}
 	webhooks := freePort(t)
 	config.Server.Webhooks = &providerlocalconfigv1alpha1.WebhookServer{
 		Server: providerlocalconfigv1alpha1.Server{BindAddress: address, Port: webhooks}, URL: fmt.Sprintf("%s:%d", address, webhooks),
@@ -251,22 +254,6 @@ func TestProviderLocal(t *testing.T) {
 		})
 	})
 	t.Run("health of the Network", func(t *testing.T) {
-		health := func(status corev1beta1.ConditionStatus) func(*testing.T, extensionsv1alpha1.Object) {
-			return func(t *testing.T, _ extensionsv1alpha1.Object) {
-				mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "extension-networking-flannel"}}
-				env.EditStatus(t, c, mr, func(mr *resourcesv1alpha1.ManagedResource) {
-					mr.Status.ObservedGeneration, mr.Status.Conditions = mr.Generation, nil
-					for typ, is := range map[corev1beta1.ConditionType]corev1beta1.ConditionStatus{
-						resourcesv1alpha1.ResourcesApplied: corev1beta1.ConditionTrue, resourcesv1alpha1.ResourcesHealthy: status,
-						resourcesv1alpha1.ResourcesProgressing: corev1beta1.ConditionFalse,
-					} {
-						mr.Status.Conditions = append(mr.Status.Conditions, corev1beta1.Condition{
-							Type: typ, Status: is, Reason: "Test", Message: "test", LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
-						})
-					}
-				})
-			}
-		}
 		contract.RunHealth(t, contract.HealthSuite{
 			Client: c, Condition: corev1beta1.ShootSystemComponentsHealthy,
 			New: func() extensionsv1alpha1.Object {
@@ -274,9 +261,15 @@ func TestProviderLocal(t *testing.T) {
 					DefaultSpec: ofType("flannel"), PodCIDR: "10.3.0.0/16", ServiceCIDR: "10.4.0.0/16",
 				}}
 			},
-			Heal: health(corev1beta1.ConditionTrue), Break: health(corev1beta1.ConditionFalse),
+			Heal: func(t *testing.T, _ extensionsv1alpha1.Object) {
+				setHealth(t, c, "extension-networking-flannel", corev1beta1.ConditionTrue)
+			},
+			Break: func(t *testing.T, _ extensionsv1alpha1.Object) {
+				setHealth(t, c, "extension-networking-flannel", corev1beta1.ConditionFalse)
+			},
 		})
 	})
+	t.Run("ContainerRuntime", func(t *testing.T) { testContainerRuntime(t, c) })
 	t.Run("OperatingSystemConfig", func(t *testing.T) {
 		contract.Run(t, contract.Suite{
 			Client: c,
@@ -335,6 +328,72 @@ func TestProviderLocal(t *testing.T) {
 				}
 			},
 		})
+	})
+}
+
+func testContainerRuntime(t *testing.T, c client.WithWatch) {
+	const ofShoot, ofPool = "extension-runtime-crun", "extension-runtime-crun-installation-"
+	number := 0
+	suite := contract.Suite{
+		Client: c,
+		New: func() extensionsv1alpha1.Object {
+			number++
+			pool := fmt.Sprintf("p%d", number)
+			return &extensionsv1alpha1.ContainerRuntime{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "crun-" + pool},
+				Spec: extensionsv1alpha1.ContainerRuntimeSpec{
+					DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "crun"}, BinaryPath: "/var/bin/containerruntimes",
+					WorkerPool: extensionsv1alpha1.ContainerRuntimeWorkerPool{
+						Name: pool, Selector: metav1.LabelSelector{MatchLabels: map[string]string{"worker.gardener.cloud/pool": pool}},
+					},
+				},
+			}
+		},
+		Foreign: func(o extensionsv1alpha1.Object) { o.(*extensionsv1alpha1.ContainerRuntime).Spec.Type = "gvisor" },
+	}
+	nameOf := func(o extensionsv1alpha1.Object) string {
+		return ofPool + o.(*extensionsv1alpha1.ContainerRuntime).Spec.WorkerPool.Name
+	}
+	exists := func(t *testing.T, name string, want bool) {
+		t.Helper()
+		err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &resourcesv1alpha1.ManagedResource{})
+		if client.IgnoreNotFound(err) != nil || (err == nil) != want {
+			t.Errorf("ManagedResource %q, want it to exist: %t, got %v", name, want, err)
+		}
+	}
+	suite.Fulfilled = func(t *testing.T, o extensionsv1alpha1.Object) {
+		exists(t, ofShoot, true)
+		exists(t, nameOf(o), true)
+	}
+	suite.Gone = func(t *testing.T, o extensionsv1alpha1.Object) { exists(t, nameOf(o), false) }
+	contract.RunContainerRuntime(t, suite)
+	exists(t, ofShoot, false) // deleted with the last pool
+	contract.RunHealth(t, contract.HealthSuite{
+		Client: c, New: suite.New, Condition: corev1beta1.ShootSystemComponentsHealthy,
+		Heal: func(t *testing.T, o extensionsv1alpha1.Object) {
+			setHealth(t, c, ofShoot, corev1beta1.ConditionTrue)
+			setHealth(t, c, nameOf(o), corev1beta1.ConditionTrue)
+		},
+		Break: func(t *testing.T, o extensionsv1alpha1.Object) {
+			setHealth(t, c, nameOf(o), corev1beta1.ConditionFalse)
+		},
+	})
+}
+
+// setHealth reports the health of a ManagedResource as gardener-resource-manager does.
+func setHealth(t *testing.T, c client.WithWatch, name string, healthy corev1beta1.ConditionStatus) {
+	t.Helper()
+	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	env.EditStatus(t, c, mr, func(mr *resourcesv1alpha1.ManagedResource) {
+		mr.Status.ObservedGeneration, mr.Status.Conditions = mr.Generation, nil
+		for typ, is := range map[corev1beta1.ConditionType]corev1beta1.ConditionStatus{
+			resourcesv1alpha1.ResourcesApplied: corev1beta1.ConditionTrue, resourcesv1alpha1.ResourcesHealthy: healthy,
+			resourcesv1alpha1.ResourcesProgressing: corev1beta1.ConditionFalse,
+		} {
+			mr.Status.Conditions = append(mr.Status.Conditions, corev1beta1.Condition{
+				Type: typ, Status: is, Reason: "Test", Message: "test", LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
+			})
+		}
 	})
 }
 

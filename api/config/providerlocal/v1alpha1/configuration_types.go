@@ -145,6 +145,10 @@ type ImagesConfiguration struct {
 	// Flannel is the image of flannel, with the CNI plugin and the program that installs it.
 	// +optional
 	Flannel string `json:"flannel,omitempty"`
+
+	// Crun is the image with crun, and with the program that installs it on nodes.
+	// +optional
+	Crun string `json:"crun,omitempty"`
 }
 
 const (

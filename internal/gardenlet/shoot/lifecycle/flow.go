@@ -7,6 +7,7 @@ import (
 	"gardener.cloud/gardener/internal/stage/apiserver"
 	"gardener.cloud/gardener/internal/stage/autoscaling"
 	"gardener.cloud/gardener/internal/stage/cleanup"
+	"gardener.cloud/gardener/internal/stage/containerruntime"
 	"gardener.cloud/gardener/internal/stage/controlplane"
 	"gardener.cloud/gardener/internal/stage/deletion"
 	"gardener.cloud/gardener/internal/stage/dns"
@@ -62,6 +63,7 @@ func (s stages) running() []flow.Task {
 			nodes.Tasks(s.nodes),                   // the Worker after the Infrastructure and kube-apiserver; with nodes, after that is ready
 			autoscaling.Tasks(s.autoscaling),       // after the tokens and the Worker is written; before that, while the shoot is hibernated
 			autoscaling.VerticalTasks(s.vertical),  // after the tokens
+			containerruntime.Tasks(s.runtimes),     // when kube-apiserver is ready
 		)
 	}
 	return slices.Concat(tasks,
@@ -88,7 +90,10 @@ func (s stages) hibernated() []flow.Task {
 		apiserver.Tasks(s.apiserver), // after the credentials; while CAs are replaced, after etcd
 	)
 	if s.workers {
-		tasks = slices.Concat(tasks, infrastructure.Tasks(s.infrastructure)) // after the credentials
+		tasks = slices.Concat(tasks,
+			infrastructure.Tasks(s.infrastructure), // after the credentials
+			containerruntime.Tasks(s.runtimes),     // after the namespace, if they are restored
+		)
 	}
 	return slices.Concat(tasks, extension.Tasks(s.extensions)) // after the namespace
 }

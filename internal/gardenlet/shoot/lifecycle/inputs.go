@@ -29,6 +29,7 @@ import (
 	"gardener.cloud/gardener/internal/stage/apiserver"
 	"gardener.cloud/gardener/internal/stage/autoscaling"
 	"gardener.cloud/gardener/internal/stage/cleanup"
+	"gardener.cloud/gardener/internal/stage/containerruntime"
 	"gardener.cloud/gardener/internal/stage/controlplane"
 	"gardener.cloud/gardener/internal/stage/credentials"
 	"gardener.cloud/gardener/internal/stage/deletion"
@@ -84,6 +85,7 @@ type stages struct {
 	controlPlane   controlplane.Inputs
 	infrastructure infrastructure.Inputs
 	nodes          nodes.Inputs
+	runtimes       containerruntime.Inputs
 	autoscaling    autoscaling.Inputs
 	vertical       autoscaling.VerticalInputs
 	extensions     extension.Inputs
@@ -193,6 +195,9 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 			MachineControllerManager: source.MachineControllerManager,
 		}
 		s.nodes.Result = &nodes.Result{}
+		s.runtimes = containerruntime.Inputs{
+			Run: run, Desired: containerruntime.Desired(shoot.Spec.Provider.Workers), Hibernated: k == kindHibernated, Restores: restores,
+		}
 		s.autoscaling = autoscaling.Inputs{
 			Run: run, Desired: shoot.ClusterAutoscalerWanted(), Hibernates: k == kindHibernating, Nodes: s.nodes.Result, Values: source.ClusterAutoscaler,
 		}

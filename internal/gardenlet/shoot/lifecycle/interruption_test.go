@@ -141,7 +141,7 @@ func workers(w *observed.State) {
 	w.Shoot.Spec.Provider = corev1beta1.Provider{Type: "local", WorkersSettings: &corev1beta1.WorkersSettings{SSHAccess: &corev1beta1.SSHAccess{}}} // its key takes seconds
 	w.Shoot.Spec.Provider.Workers = []corev1beta1.Worker{{
 		Name: "a", Machine: corev1beta1.Machine{Type: "small", Image: &corev1beta1.ShootMachineImage{Name: "local", Version: new("1.0.0")}},
-		CRI: &corev1beta1.CRI{Name: corev1beta1.CRINameContainerD},
+		CRI: &corev1beta1.CRI{Name: corev1beta1.CRINameContainerD, ContainerRuntimes: []corev1beta1.ContainerRuntime{{Type: "sandbox"}}},
 	}}
 	w.Shoot.Spec.Networking = &corev1beta1.Networking{Type: new("local"), Pods: new("10.5.0.0/16"), Services: new("10.4.0.0/16"), Nodes: new("10.6.0.0/16")}
 }

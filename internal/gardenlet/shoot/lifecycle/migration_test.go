@@ -127,6 +127,13 @@ func TestMove(t *testing.T) {
 			if state := infrastructure.Status.State; state == nil || string(state.Raw) != `{"vpc":"v1"}` {
 				t.Errorf("the state of the Infrastructure is %v", state)
 			}
+			sandbox := sandboxOf(o)
+			if err := target.seed.Get(t.Context(), client.ObjectKeyFromObject(sandbox), sandbox); err != nil {
+				t.Fatal(err)
+			}
+			if state := sandbox.Status.State; state == nil || string(state.Raw) != `{"version":1}` {
+				t.Errorf("the state of the ContainerRuntime is %v", state)
+			}
 			// The extension that is played here has not removed the state, like some of the original.
 			if worker.Status.State != nil {
 				t.Errorf("the restored Worker still has the state %s", worker.Status.State.Raw)
@@ -167,13 +174,22 @@ func TestStaleExtensionsAreDeletedBeforeAMove(t *testing.T) {
 	}
 }
 
-// giveState gives an Infrastructure a state with an object that it refers to, and creates a machine.
+// sandboxOf returns the ContainerRuntime of the pool, with its name only.
+func sandboxOf(o *observed.State) *extensionsv1alpha1.ContainerRuntime {
+	return &extensionsv1alpha1.ContainerRuntime{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: "sandbox-a"}}
+}
+
+// giveState gives an Infrastructure a state with an object that it refers to, and a ContainerRuntime another one, and creates a machine.
 func giveState(t *testing.T, l *landscape, o *observed.State) {
 	t.Helper()
-	infrastructure := &extensionsv1alpha1.Infrastructure{}
-	if err := l.seed.Get(t.Context(), client.ObjectKey{Namespace: o.Namespace, Name: o.Shoot.Name}, infrastructure); err != nil {
+	infrastructure, sandbox := &extensionsv1alpha1.Infrastructure{}, sandboxOf(o)
+	if err := errors.Join(
+		l.seed.Get(t.Context(), client.ObjectKey{Namespace: o.Namespace, Name: o.Shoot.Name}, infrastructure),
+		l.seed.Get(t.Context(), client.ObjectKeyFromObject(sandbox), sandbox),
+	); err != nil {
 		t.Fatal(err)
 	}
+	sandbox.Status.State = &runtime.RawExtension{Raw: []byte(`{"version":1}`)}
 	infrastructure.Status.State = &runtime.RawExtension{Raw: []byte(`{"vpc":"v1"}`)}
 	ref := corev1beta1.NamedResourceReference{Name: "routes"}
 	ref.ResourceRef.APIVersion, ref.ResourceRef.Kind, ref.ResourceRef.Name = "v1", "Secret", "routes"
@@ -187,6 +203,7 @@ func giveState(t *testing.T, l *landscape, o *observed.State) {
 	}
 	if err := errors.Join(
 		l.seed.Status().Update(t.Context(), infrastructure),
+		l.seed.Status().Update(t.Context(), sandbox),
 		l.seed.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: "routes"}}),
 		l.seed.Create(t.Context(), &machinev1alpha1.MachineDeployment{ObjectMeta: meta("d", "", ""), Spec: machinev1alpha1.MachineDeploymentSpec{Replicas: 1}}),
 		l.seed.Create(t.Context(), &machinev1alpha1.MachineSet{ObjectMeta: meta("s", "MachineDeployment", "d")}),

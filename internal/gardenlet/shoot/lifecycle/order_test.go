@@ -104,7 +104,7 @@ func TestExtensionsFindWhatTheyRead(t *testing.T) {
 	observe := func(ctx context.Context, object client.Object) {
 		switch object.(type) {
 		case *extensionsv1alpha1.Infrastructure, *extensionsv1alpha1.ControlPlane, *extensionsv1alpha1.Network, *extensionsv1alpha1.OperatingSystemConfig,
-			*extensionsv1alpha1.Worker, *extensionsv1alpha1.Extension:
+			*extensionsv1alpha1.Worker, *extensionsv1alpha1.Extension, *extensionsv1alpha1.ContainerRuntime:
 		default:
 			return
 		}
@@ -136,7 +136,7 @@ func TestExtensionsFindWhatTheyRead(t *testing.T) {
 	if diff := cmp.Diff(map[string][]string{}, got); diff != "" {
 		t.Errorf("resources were written without (-want +got):\n%s", diff)
 	}
-	if len(written) != 9 { // Infrastructure, ControlPlane, Network, two OperatingSystemConfigs, Worker, three Extensions
+	if len(written) != 10 { // Infrastructure, ControlPlane, Network, two OperatingSystemConfigs, Worker, ContainerRuntime, three Extensions
 		t.Errorf("%d resources were written: %q", len(written), written)
 	}
 }

@@ -1,0 +1,120 @@
+// Package containerruntime is the stage for ContainerRuntimes: additional runtimes that are installed on the nodes of worker pools.
+package containerruntime
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/stage"
+	"gardener.cloud/gardener/pkg/flow"
+)
+
+// timeout is the end of a wait for extensions: they only write objects into the cluster, whose pods are not waited for.
+const timeout = 3 * time.Minute
+
+// Runtime is an additional runtime of a worker pool.
+type Runtime struct {
+	// Type is that of the runtime, and Pool the name of the worker pool.
+	Type, Pool string
+	// Config is its configuration in the Shoot. It may be nil.
+	Config *runtime.RawExtension
+}
+
+// name is that of the ContainerRuntime.
+func (r Runtime) name() string { return r.Type + "-" + r.Pool }
+
+// Inputs are what the tasks read.
+type Inputs struct {
+	Run *stage.Run
+	// Desired are the runtimes of all worker pools.
+	Desired []Runtime
+	// Hibernated is whether there is no kube-apiserver to wait for.
+	Hibernated bool
+	// Restores is whether the control plane is restored on another seed.
+	Restores bool
+}
+
+// Desired returns the runtimes of all worker pools.
+func Desired(workers []corev1beta1.Worker) []Runtime {
+	var all []Runtime
+	for i := range workers {
+		if workers[i].CRI == nil {
+			continue
+		}
+		for _, r := range workers[i].CRI.ContainerRuntimes {
+			all = append(all, Runtime{Type: r.Type, Pool: workers[i].Name, Config: r.ProviderConfig})
+		}
+	}
+	return all
+}
+
+// Tasks returns the tasks of the stage. In a hibernated cluster, ContainerRuntimes stay as they are, as there are no nodes. They are only restored there,
+// so that their states are not lost.
+func Tasks(in Inputs) []flow.Task {
+	reconcile := flow.Await(timeout, "container-runtimes", "Waiting until ContainerRuntimes are ready", in.reconcile, "namespace", "cluster").
+		IfPresent(stage.BeforeExtensions...).IfPresent("infrastructure") // which completes the networks in the Cluster resource
+	switch {
+	case !in.Hibernated:
+		reconcile.After = append(reconcile.After, "kube-apiserver-ready")
+		return []flow.Task{
+			reconcile.IfPresent("tokens"), // that of the kubeconfig with which extensions connect
+			flow.Await(timeout, "stale-container-runtimes", "Deleting unused ContainerRuntimes", in.deleteStale, "cluster", "kube-apiserver-ready"),
+		}
+	case in.Restores:
+		return []flow.Task{reconcile}
+	}
+	return nil
+}
+
+// Deletion returns the task that deletes all ContainerRuntimes and waits until they are gone.
+func Deletion(run *stage.Run, after ...string) flow.Task {
+	return flow.Await(timeout, "container-runtimes-gone", "Deleting ContainerRuntimes", Inputs{Run: run}.deleteStale, after...)
+}
+
+func (in Inputs) reconcile(ctx context.Context) error {
+	extend := make([]func(context.Context) error, 0, len(in.Desired))
+	for _, desired := range in.Desired {
+		obj := &extensionsv1alpha1.ContainerRuntime{ObjectMeta: metav1.ObjectMeta{Namespace: in.Run.Namespace, Name: desired.name()}}
+		extend = append(extend, func(ctx context.Context) error { return stage.Extend(ctx, in.Run, obj, desired.set) })
+	}
+	return flow.Parallel(ctx, extend...)
+}
+
+// set sets the spec of a ContainerRuntime.
+func (r Runtime) set(obj *extensionsv1alpha1.ContainerRuntime) {
+	obj.Spec = extensionsv1alpha1.ContainerRuntimeSpec{
+		DefaultSpec: stage.DefaultSpec(obj.Spec.Class, r.Type, r.Config),
+		BinaryPath:  extensionsv1alpha1.ContainerDRuntimeContainersBinFolder,
+		WorkerPool: extensionsv1alpha1.ContainerRuntimeWorkerPool{
+			Name: r.Pool,
+			Selector: metav1.LabelSelector{MatchLabels: map[string]string{
+				constants.WorkerPool: r.Pool, constants.WorkerPoolDeprecated: r.Pool,
+			}},
+		},
+	}
+}
+
+// deleteStale deletes the ContainerRuntimes that are not desired.
+func (in Inputs) deleteStale(ctx context.Context) error {
+	list := &extensionsv1alpha1.ContainerRuntimeList{}
+	if err := in.Run.SeedAPI.List(ctx, list, client.InNamespace(in.Run.Namespace)); err != nil {
+		return fmt.Errorf("list ContainerRuntimes: %w", err)
+	}
+	var deletions []func(context.Context) error
+	for i := range list.Items {
+		obj := &list.Items[i]
+		if !slices.ContainsFunc(in.Desired, func(r Runtime) bool { return r.name() == obj.Name }) {
+			deletions = append(deletions, func(ctx context.Context) error { return in.Run.DeleteExtension(ctx, obj) })
+		}
+	}
+	return flow.Parallel(ctx, deletions...)
+}
