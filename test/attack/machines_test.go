@@ -28,7 +28,9 @@ func (p peer) namespaceLabels() labels.Set {
 }
 
 // labels are those of the pod. A bastion is named like its app.
-func (p peer) labels() labels.Set { return labels.Set{"k8s-app": p.app, "app": p.app, "bastion": p.app} }
+func (p peer) labels() labels.Set {
+	return labels.Set{"k8s-app": p.app, "app": p.app, "bastion": p.app}
+}
 
 func matches(t *testing.T, selector *metav1.LabelSelector, set labels.Set) bool {
 	t.Helper()

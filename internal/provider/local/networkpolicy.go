@@ -55,7 +55,7 @@ func MachinesPolicy(namespace string, networks general.Networks, registries []lo
 				From:  []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: localv1alpha1.BastionLabels()}}},
 				Ports: []networkingv1.NetworkPolicyPort{tcp(nodeSSHPort)},
 			}},
-			Egress:      slices.Concat(egress, toRegistries(registries), general.ToWorld(networks)),
+			Egress: slices.Concat(egress, toRegistries(registries), general.ToWorld(networks)),
 		},
 	}
 }

@@ -84,7 +84,7 @@ func TestValidateBastionUpdate(t *testing.T) {
 		"exceptions of a former version stay": {change: func(b, old *operationsv1alpha1.Bastion) {
 			b.Spec.Ingress[0].IPBlock.Except, old.Spec.Ingress[0].IPBlock.Except = []string{"10.0.0.0/8"}, []string{"10.0.0.0/8"}
 		}},
-		"a seed is found":         {change: func(b, _ *operationsv1alpha1.Bastion) { b.Spec.SeedName = new("local") }},
+		"a seed is found": {change: func(b, _ *operationsv1alpha1.Bastion) { b.Spec.SeedName = new("local") }},
 		"another seed": {
 			change: func(b, old *operationsv1alpha1.Bastion) {
 				old.Spec.SeedName, b.Spec.SeedName = new("local"), new("other")
