@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -61,7 +62,7 @@ func (a *bastions) Reconcile(ctx context.Context, bastion *extensionsv1alpha1.Ba
 	if err != nil {
 		return errorcode.With(err, corev1beta1.ErrorConfigurationProblem)
 	}
-	image, err := bastionImage(cluster.CloudProfile, a.clock)
+	image, err := bastionImage(cluster.CloudProfile, a.clock.Now())
 	if err != nil {
 		return errorcode.With(fmt.Errorf("CloudProfile %q: %w", cluster.CloudProfile.Name, err), corev1beta1.ErrorConfigurationProblem)
 	}
@@ -228,7 +229,7 @@ func watchBastions(b *builder.Builder, toObjects handler.MapFunc) {
 
 // bastionImage returns the image of bastions: that of the cloud profile's spec.bastion, or else of its first machine image. The version is the newest one if it
 // is not named. Machine types do not matter.
-func bastionImage(profile *corev1beta1.CloudProfile, clock clock.PassiveClock) (string, error) {
+func bastionImage(profile *corev1beta1.CloudProfile, now time.Time) (string, error) {
 	config, err := profileConfig(profile)
 	if err != nil {
 		return "", err
@@ -242,11 +243,9 @@ func bastionImage(profile *corev1beta1.CloudProfile, clock clock.PassiveClock) (
 		if wanted.Name != "" && image.Name != wanted.Name {
 			continue
 		}
-		version := ""
-		if wanted.Version != nil {
-			version = *wanted.Version
-		} else {
-			version = cloudprofile.Newest(cloudprofile.ImageVersions(image), clock.Now(), func(i int, _ *semver.Version) bool {
+		version := ptr.Deref(wanted.Version, "")
+		if version == "" {
+			version = cloudprofile.Newest(cloudprofile.ImageVersions(image), now, func(i int, _ *semver.Version) bool {
 				return imageIn(config, image.Name, image.Versions[i].Version, defaultArchitecture) != nil
 			})
 		}

@@ -166,8 +166,9 @@ func sourceRanges(ingress []extensionsv1alpha1.BastionIngressPolicy) ([]string, 
 			}
 			excluded = append(excluded, other)
 		}
-		v4, ok := network.Addr().Is4(), false
-		if byFamily[v4], ok = without(byFamily[v4], network, excluded); !ok {
+		v4 := network.Addr().Is4()
+		parts, ok := without(byFamily[v4], network, excluded)
+		if byFamily[v4] = parts; !ok {
 			return nil, field.Forbidden(field.NewPath("spec", "ingress"),
 				fmt.Sprintf("has more than %d networks of an IP family, without their exceptions: name fewer, or larger ones", mostSourceRanges))
 		}

@@ -175,7 +175,7 @@ func TestBastionImage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			profile := ofBastion(t).CloudProfile
 			profile.Spec.Bastion = tc.bastion
-			got, err := bastionImage(profile, testingclock.NewFakePassiveClock(time.Unix(1000, 0)))
+			got, err := bastionImage(profile, time.Unix(1000, 0))
 			if got != tc.want || (err != nil) != (tc.want == "") {
 				t.Errorf("bastionImage() = %q, %v, want %q", got, err, tc.want)
 			}
