@@ -86,7 +86,7 @@ func providerReplicas(clusters []Cluster) int32 {
 func providerResources() []corev1beta1.ControllerResource {
 	var resources []corev1beta1.ControllerResource
 	for _, kind := range []string{
-		"BackupBucket", "BackupEntry", "ControlPlane", "DNSRecord", "Infrastructure", "OperatingSystemConfig", "Worker",
+		"BackupBucket", "BackupEntry", "Bastion", "ControlPlane", "DNSRecord", "Infrastructure", "OperatingSystemConfig", "Worker",
 	} {
 		resources = append(resources, corev1beta1.ControllerResource{Kind: kind, Type: providerType})
 	}

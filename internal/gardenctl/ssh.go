@@ -223,10 +223,25 @@ func ingressOf(ctx context.Context, cidrs []string, garden string) ([]operations
 		return policies, nil
 	}
 	address, err := localAddress(ctx, garden)
-	if err != nil || !address.IsGlobalUnicast() || address.IsPrivate() {
-		return nil, errors.New("this computer has no public address; name the one that you connect from with --cidr, such as --cidr=203.0.113.7/32")
+	if err != nil {
+		address = netip.Addr{}
+	}
+	if err := public(address); err != nil {
+		return nil, err
 	}
 	return []operationsv1alpha1.BastionIngressPolicy{{IPBlock: networkingv1.IPBlock{CIDR: netip.PrefixFrom(address, address.BitLen()).String()}}}, nil
+}
+
+// public refuses the address of a computer that may have another one where the bastion is.
+func public(address netip.Addr) error {
+	switch {
+	case !address.IsGlobalUnicast():
+		return errors.New("this computer has no public address; name the one that you connect from with --cidr, such as --cidr=203.0.113.7/32")
+	case address.IsPrivate():
+		return fmt.Errorf("this computer has no public address; name the one that you connect from with --cidr: --cidr=%s/%d if the bastion "+
+			"is in the same network, as on a local landscape, or else the one of your router, such as --cidr=203.0.113.7/32", address, address.BitLen())
+	}
+	return nil
 }
 
 // localAddress returns the address with which this computer connects to a URL. It sends nothing.
@@ -312,11 +327,13 @@ func hostOf(ingress *corev1.LoadBalancerIngress) (string, error) {
 }
 
 // sshConfig returns the configuration of ssh for the hosts bastion and node. Their keys are not known: they are accepted when they are first seen,
-// in a file for this connection alone.
+// in a file for this connection alone. A load balancer may need a moment after it has its address: ssh tries again, once a second.
 func sshConfig(dir, bastion, node string) []byte {
 	return fmt.Appendf(nil, `Host bastion
   HostName %[2]s
   IdentityFile "%[1]s/bastion"
+  ConnectionAttempts 6
+  ConnectTimeout 5
 Host node
   HostName %[3]s
   IdentityFile "%[1]s/node"

@@ -1,6 +1,7 @@
 package gardenctl
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -57,6 +58,18 @@ func TestIngressOf(t *testing.T) {
 	for _, garden := range []string{"https://127.0.0.1:6443", "https://[::1]", "%"} {
 		if policies, err := ingressOf(t.Context(), nil, garden); err == nil || !strings.Contains(err.Error(), "--cidr") {
 			t.Errorf("without a public address, for %s: %v, %v", garden, policies, err)
+		}
+	}
+}
+
+// The error says what to write, also on a landscape, where there are only private addresses.
+func TestPublic(t *testing.T) {
+	for address, want := range map[string]string{
+		"203.0.113.9": "", "2001:db8::9": "",
+		"172.30.0.1": "--cidr=172.30.0.1/32 if the bastion is in the same network", "fd00::1": "--cidr=fd00::1/128 if", "127.0.0.1": "--cidr=203.0.113.7/32",
+	} {
+		if err := public(netip.MustParseAddr(address)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", address, err, want)
 		}
 	}
 }

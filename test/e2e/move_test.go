@@ -40,7 +40,7 @@ func (l *landscape) testMove(t *testing.T, key client.ObjectKey) {
 
 	migrate := func(args ...string) {
 		t.Helper()
-		if err := l.gardenctl(ctx, key.Namespace, append([]string{"migrate", "shoot", key.Name, "--to=" + secondSeed}, args...)...); err != nil {
+		if _, err := l.gardenctl(ctx, key.Namespace, append([]string{"migrate", "shoot", key.Name, "--to=" + secondSeed}, args...)...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -86,18 +86,18 @@ func (l *landscape) testMove(t *testing.T, key client.ObjectKey) {
 	}
 }
 
-// gardenctl runs the command for users of the garden.
-func (l *landscape) gardenctl(ctx context.Context, namespace string, args ...string) error {
+// gardenctl runs the command for users of the garden, and returns what it prints.
+func (l *landscape) gardenctl(ctx context.Context, namespace string, args ...string) (string, error) {
 	file, err := exec.CommandContext(ctx, l.binary, "--name", l.name, "--dir", l.dir, "kubeconfig").Output()
 	if err != nil {
-		return fmt.Errorf("landscape kubeconfig: %w", err)
+		return "", fmt.Errorf("landscape kubeconfig: %w", err)
 	}
 	common := []string{"--kubeconfig", string(bytes.TrimSpace(file)), "--namespace", namespace}
 	out, err := exec.CommandContext(ctx, filepath.Join(filepath.Dir(l.binary), "gardenctl"), append(common, args...)...).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("gardenctl %s: %w\n%s", strings.Join(args, " "), errors.Join(err, context.Cause(ctx)), out)
+		return "", fmt.Errorf("gardenctl %s: %w\n%s", strings.Join(args, " "), errors.Join(err, context.Cause(ctx)), out)
 	}
-	return nil
+	return string(out), nil
 }
 
 const (

@@ -315,6 +315,7 @@ func testShoot(t *testing.T, l *landscape) {
 	admin := l.shoot(t, key)
 	testInside(t, l, admin)
 	l.timed(t, "a load balancer is answered by a pod", func(t *testing.T) { testLoadBalancer(t, admin) })
+	l.timed(t, "a user logs in to a node through a bastion", func(t *testing.T) { testSSH(t, l, key, admin) })
 	l.timed(t, "its spec has the range of its nodes", func(t *testing.T) { testNodeRange(t, l, key, admin) })
 	l.timed(t, "nodes come for pods, and go with them", func(t *testing.T) { testAutoscaling(t, l, key, admin) })
 	l.timed(t, "a pod chooses another container runtime", func(t *testing.T) { testRuntime(t, l, key, admin) })

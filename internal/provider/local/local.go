@@ -11,7 +11,9 @@ import (
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -19,6 +21,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/configfile"
 	"gardener.cloud/gardener/internal/process"
@@ -68,6 +71,9 @@ func Component() process.Component[providerlocalconfigv1alpha1.ProviderLocalConf
 		Options: func(_ *providerlocalconfigv1alpha1.ProviderLocalConfiguration, o *manager.Options) {
 			// Secrets are read by name, from the API server.
 			o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.Namespace{}}}
+			// Nothing else than bastions reads pods and Services from the cache.
+			bastions := cache.ByObject{Label: labels.SelectorFromSet(localv1alpha1.BastionLabels())}
+			o.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.Pod{}: bastions, &corev1.Service{}: bastions}
 		},
 		Wire: Wire,
 	}
@@ -111,6 +117,7 @@ func WireWith(
 		addContainerRuntimes(p, c),
 		add(p, classes, &operatingSystemConfigs{generic.OperatingSystemConfig{Client: p.GetClient(), Owner: Name}}),
 		addWorkers(p, places, c),
+		addBastions(p, places, c),
 	)
 }
 
@@ -167,6 +174,13 @@ func addWorkers(p *process.Process, places *places, c *providerlocalconfigv1alph
 	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.Worker](actuator))
 	o.Watch = worker.Watch
 	return errors.Join(extension.Add(p, o), extension.AddInPlaceStatus(p, Name, o.Types))
+}
+
+// addBastions adds the controller of Bastions, which also watches their pods and Services.
+func addBastions(p *process.Process, places *places, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
+	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.Bastion](&bastions{places, clock.RealClock{}}))
+	o.Watch = watchBastions
+	return extension.Add(p, o)
 }
 
 func options[T extensionsv1alpha1.Object](classes []extensionsv1alpha1.ExtensionClass, actuator extension.Actuator[T]) extension.Options[T] {

@@ -34,12 +34,12 @@ func networksOf(seed *corev1beta1.Seed, state *infrastructureState, inSeed bool)
 	return networks
 }
 
-// MachinesPolicy returns the policy for all pods of a namespace with machines, so that it is for those of former versions, too. Everything on a machine is
-// the owner's of the shoot: it reaches the other machines of the shoot, with which it exchanges what its pods send to each other, DNS, gateways to control
+// MachinesPolicy returns the policy for all pods of a namespace with machines but bastions, so that it is for those of former versions, too. Everything on a
+// machine is the owner's of the shoot: it reaches the other machines of the shoot, with which it exchanges what its pods send to each other, DNS, gateways to control
 // planes, registries and what is outside of the cluster. Other machines of the shoot alone reach it, as the control plane does through the tunnel that a
 // machine has opened.
 func MachinesPolicy(namespace string, networks general.Networks, registries []localv1alpha1.MachineRegistry) *networkingv1.NetworkPolicy {
-	machines := []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}
+	machines := []networkingv1.NetworkPolicyPeer{{PodSelector: noBastion()}}
 	gateways := networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{
 		MatchLabels: map[string]string{constants.GardenRole: constants.GardenRoleIstioIngress},
 	}}
@@ -49,11 +49,55 @@ func MachinesPolicy(namespace string, networks general.Networks, registries []lo
 			constants.GardenerDescription: "Keeps machines of a shoot from other shoots, from the cluster that they run in, and from metadata services.",
 		}},
 		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: *noBastion(),
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
-			Ingress:     []networkingv1.NetworkPolicyIngressRule{{From: machines}},
-			Egress:      slices.Concat(egress, toRegistries(registries), general.ToWorld(networks)),
+			Ingress: []networkingv1.NetworkPolicyIngressRule{{From: machines}, {
+				From:  []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: localv1alpha1.BastionLabels()}}},
+				Ports: []networkingv1.NetworkPolicyPort{tcp(nodeSSHPort)},
+			}},
+			Egress: slices.Concat(egress, toRegistries(registries), general.ToWorld(networks)),
 		},
 	}
+}
+
+// BastionPolicy returns the policy for a bastion: the networks reach its SSH server, and it reaches those of machines, and nothing else.
+func BastionPolicy(namespace, name string, networks []string) *networkingv1.NetworkPolicy {
+	var ingress []networkingv1.NetworkPolicyIngressRule // one rule per network: a rule without any would be for all of them
+	for _, network := range networks {
+		ingress = append(ingress, networkingv1.NetworkPolicyIngressRule{
+			From:  []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: network}}},
+			Ports: []networkingv1.NetworkPolicyPort{tcp(bastionPort)},
+		})
+	}
+	return &networkingv1.NetworkPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: localv1alpha1.BastionLabels(), Annotations: map[string]string{
+			constants.GardenerDescription: "Lets a bastion connect to the SSH servers of machines, and be reached from the networks of its Bastion.",
+		}},
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: bastionSelector(name)},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
+			Ingress:     ingress,
+			Egress: []networkingv1.NetworkPolicyEgressRule{{
+				To:    []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: localv1alpha1.MachineLabels()}}},
+				Ports: []networkingv1.NetworkPolicyPort{tcp(nodeSSHPort)},
+			}},
+		},
+	}
+}
+
+// noBastion selects all pods but bastions.
+func noBastion() *metav1.LabelSelector {
+	selector := &metav1.LabelSelector{}
+	for key, value := range localv1alpha1.BastionLabels() {
+		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: key, Operator: metav1.LabelSelectorOpNotIn, Values: []string{value},
+		})
+	}
+	return selector
+}
+
+func tcp(port int32) networkingv1.NetworkPolicyPort {
+	return networkingv1.NetworkPolicyPort{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt32(port))}
 }
 
 // toRegistries returns the rules for registries that are configured with an address, which may be in a network of the cluster.
@@ -70,7 +114,7 @@ func toRegistries(registries []localv1alpha1.MachineRegistry) []networkingv1.Net
 	var rules []networkingv1.NetworkPolicyEgressRule
 	for _, server := range slices.Compact(servers) {
 		rules = append(rules, networkingv1.NetworkPolicyEgressRule{
-			Ports: []networkingv1.NetworkPolicyPort{{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt32(int32(server.Port())))}},
+			Ports: []networkingv1.NetworkPolicyPort{tcp(int32(server.Port()))},
 			To: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{
 				CIDR: netip.PrefixFrom(server.Addr(), server.Addr().BitLen()).String(),
 			}}},

@@ -183,40 +183,43 @@ func imageOf(
 	if pool.MachineImage == nil {
 		return nil, errorcode.With(field.Required(at, "machines need an image"), corev1beta1.ErrorConfigurationProblem)
 	}
-	profile := &localv1alpha1.CloudProfileConfig{}
-	if config := cluster.CloudProfile.Spec.ProviderConfig; config != nil {
-		if err := json.Unmarshal(config.Raw, profile); err != nil {
-			return nil, errorcode.With(fmt.Errorf("the configuration in CloudProfile %q is not valid", cluster.CloudProfile.Name), corev1beta1.ErrorConfigurationProblem)
-		}
+	profile, err := profileConfig(cluster.CloudProfile)
+	if err != nil {
+		return nil, errorcode.With(fmt.Errorf("CloudProfile %q: %w", cluster.CloudProfile.Name, err), corev1beta1.ErrorConfigurationProblem)
 	}
-	found := &localv1alpha1.MachineImage{Name: pool.MachineImage.Name, Version: pool.MachineImage.Version}
-	architecture := ptr.Deref(pool.Architecture, defaultArchitecture)
-	for _, image := range profile.MachineImages {
-		for _, version := range image.Versions {
-			if image.Name != found.Name || version.Version != found.Version {
-				continue
-			}
-			for _, flavor := range version.CapabilityFlavors {
-				if fits := flavor.Capabilities[architectureCapability]; len(fits) == 0 || slices.Contains(fits, architecture) {
-					found.Image, found.Capabilities = flavor.Image, flavor.Capabilities
-					return found, nil
-				}
-			}
-			if version.Image != "" {
-				found.Image = version.Image
-				return found, nil
-			}
-		}
+	name, version := pool.MachineImage.Name, pool.MachineImage.Version
+	if image := imageIn(profile, name, version, ptr.Deref(pool.Architecture, defaultArchitecture)); image != nil {
+		return image, nil
 	}
 	before := &localv1alpha1.WorkerStatus{}
 	if status := worker.Status.ProviderStatus; status != nil {
 		_ = json.Unmarshal(status.Raw, before) // written by this controller; an invalid status has no image
 	}
 	for _, image := range before.MachineImages {
-		if image.Name == found.Name && image.Version == found.Version {
+		if image.Name == name && image.Version == version {
 			return &image, nil
 		}
 	}
-	err := field.NotFound(at, found.Name+" "+found.Version)
+	err = field.NotFound(at, name+" "+version)
 	return nil, errorcode.With(fmt.Errorf("CloudProfile %q: %w", cluster.CloudProfile.Name, err), corev1beta1.ErrorConfigurationProblem)
+}
+
+// imageIn returns a machine image of a cloud profile for an architecture, or nil if there is none.
+func imageIn(profile *localv1alpha1.CloudProfileConfig, name, version, architecture string) *localv1alpha1.MachineImage {
+	for _, image := range profile.MachineImages {
+		for _, v := range image.Versions {
+			if image.Name != name || v.Version != version {
+				continue
+			}
+			for _, flavor := range v.CapabilityFlavors {
+				if fits := flavor.Capabilities[architectureCapability]; len(fits) == 0 || slices.Contains(fits, architecture) {
+					return &localv1alpha1.MachineImage{Name: name, Version: version, Image: flavor.Image, Capabilities: flavor.Capabilities}
+				}
+			}
+			if v.Image != "" {
+				return &localv1alpha1.MachineImage{Name: name, Version: version, Image: v.Image}
+			}
+		}
+	}
+	return nil
 }

@@ -5,22 +5,25 @@ import (
 	"net/netip"
 
 	"golang.org/x/crypto/ssh"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
+	"gardener.cloud/gardener/internal/validation/cidr"
 )
 
 var metadataPath = field.NewPath("metadata")
 
 // ValidateBastion checks a new Bastion.
 func ValidateBastion(bastion *operationsv1alpha1.Bastion) field.ErrorList {
-	errs := apivalidation.ValidateObjectMeta(&bastion.ObjectMeta, true, apivalidation.NameIsDNSLabel, metadataPath)
-	return append(errs, bastionSpec(&bastion.Spec, field.NewPath("spec"))...)
+	path := field.NewPath("spec")
+	return append(bastionBase(bastion, path), ingress(bastion.Spec.Ingress, path.Child("ingress"))...)
 }
 
-// ValidateBastionUpdate checks a changed Bastion.
+// ValidateBastionUpdate checks a changed Bastion. Networks are only checked if they change: versions before 1.150 did not check exceptions, and finalizers of such
+// Bastions have to be removed.
 func ValidateBastionUpdate(bastion, old *operationsv1alpha1.Bastion) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&bastion.ObjectMeta, &old.ObjectMeta, metadataPath)
 	if bastion.Annotations[constants.GardenCreatedBy] != old.Annotations[constants.GardenCreatedBy] {
@@ -34,11 +37,17 @@ func ValidateBastionUpdate(bastion, old *operationsv1alpha1.Bastion) field.Error
 	if old.Spec.SeedName != nil && bastion.Spec.SeedName != nil {
 		errs = append(errs, apivalidation.ValidateImmutableField(bastion.Spec.SeedName, old.Spec.SeedName, path.Child("seedName"))...)
 	}
-	return append(errs, ValidateBastion(bastion)...)
+	errs = append(errs, bastionBase(bastion, path)...)
+	if !apiequality.Semantic.DeepEqual(bastion.Spec.Ingress, old.Spec.Ingress) {
+		errs = append(errs, ingress(bastion.Spec.Ingress, path.Child("ingress"))...)
+	}
+	return errs
 }
 
-func bastionSpec(spec *operationsv1alpha1.BastionSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+// bastionBase checks all but the networks.
+func bastionBase(bastion *operationsv1alpha1.Bastion, path *field.Path) field.ErrorList {
+	errs := apivalidation.ValidateObjectMeta(&bastion.ObjectMeta, true, apivalidation.NameIsDNSLabel, metadataPath)
+	spec := &bastion.Spec
 	if spec.ShootRef.Name == "" {
 		errs = append(errs, field.Required(path.Child("shootRef", "name"), "must be set"))
 	} else {
@@ -49,13 +58,21 @@ func bastionSpec(spec *operationsv1alpha1.BastionSpec, path *field.Path) field.E
 	if _, _, _, _, err := ssh.ParseAuthorizedKey([]byte(spec.SSHPublicKey)); err != nil {
 		errs = append(errs, field.Invalid(path.Child("sshPublicKey"), spec.SSHPublicKey, "must be a public key as in authorized_keys"))
 	}
-	if len(spec.Ingress) == 0 {
-		errs = append(errs, field.Invalid(path.Child("ingress"), "", "must have at least one entry"))
+	return errs
+}
+
+// ingress checks the networks that may connect to a bastion, as Kubernetes does those of NetworkPolicies.
+func ingress(policies []operationsv1alpha1.BastionIngressPolicy, path *field.Path) field.ErrorList {
+	if len(policies) == 0 {
+		return field.ErrorList{field.Invalid(path, "", "must have at least one entry")}
 	}
-	for _, ingress := range spec.Ingress {
-		if _, err := netip.ParsePrefix(ingress.IPBlock.CIDR); err != nil {
-			errs = append(errs, field.Invalid(path.Child("ingress"), ingress.IPBlock.CIDR, err.Error()))
+	var errs field.ErrorList
+	for i, policy := range policies {
+		path, block := path.Index(i).Child("ipBlock"), policy.IPBlock
+		if prefix, err := netip.ParsePrefix(block.CIDR); err != nil || prefix.Addr().Is4In6() {
+			errs = append(errs, field.Invalid(path.Child("cidr"), block.CIDR, "must be an IPv4 or IPv6 network in CIDR notation, such as 203.0.113.7/32"))
 		}
+		errs = append(errs, cidr.ValidateExceptions(block.CIDR, cidr.List(path.Child("except"), block.Except)...)...)
 	}
 	return errs
 }

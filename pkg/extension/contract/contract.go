@@ -163,8 +163,19 @@ func done(typ corev1beta1.LastOperationType) func(extensionsv1alpha1.Object) err
 		case last.Progress != 100:
 			return fmt.Errorf("progress is %d", last.Progress)
 		}
+		if bastion, ok := obj.(*extensionsv1alpha1.Bastion); ok {
+			return reachable(bastion)
+		}
 		return nil
 	}
+}
+
+// reachable checks that a bastion reports an address, without which gardenlet does not report it as ready.
+func reachable(bastion *extensionsv1alpha1.Bastion) error {
+	if ingress := bastion.Status.Ingress; ingress == nil || ingress.IP == "" && ingress.Hostname == "" {
+		return errors.New("it has succeeded without an address in status.ingress")
+	}
+	return nil
 }
 
 func (s *run) create(t *testing.T, operation string, change func(extensionsv1alpha1.Object)) extensionsv1alpha1.Object {

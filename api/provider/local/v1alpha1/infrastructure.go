@@ -12,6 +12,9 @@ func InfrastructureNamespace(controlPlane string) string { return infrastructure
 // MachineLabels returns labels that all machines in it have, which are pods, and nothing else.
 func MachineLabels() map[string]string { return map[string]string{"app": "machine"} }
 
+// BastionLabels returns labels that all bastions in it have, which are pods, and nothing else.
+func BastionLabels() map[string]string { return map[string]string{"app": "bastion"} }
+
 // ControlPlaneOf returns the namespace of the control plane whose machines are in a namespace, and whether that has machines.
 func ControlPlaneOf(namespace string) (string, bool) {
 	return strings.CutPrefix(namespace, infrastructurePrefix)
