@@ -41,6 +41,8 @@ type Plan struct {
 	Done []string
 	// Held are the seeds whose gardenlets cannot be upgraded.
 	Held []Held
+	// Warning is about the versions of garden and gardenlets. It may be empty.
+	Warning string
 }
 
 // Wave has the gardenlets that are upgraded at the same time.

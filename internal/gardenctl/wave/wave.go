@@ -46,7 +46,7 @@ type Upgrade struct {
 	Timeout time.Duration
 	// Clock is the source of the current time.
 	Clock clock.PassiveClock
-	// Report is called with what happens to a seed. Without a seed, it is about the upgrade.
+	// Report is called with what happens to the gardenlet of a seed.
 	Report func(seed, text string)
 }
 
@@ -75,7 +75,7 @@ func (s *Stopped) Error() string {
 func (u *Upgrade) Plan(ctx context.Context) (*Plan, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, fmt.Errorf("no response within %s", requestTimeout))
 	defer cancel()
-	garden, err := u.gardenVersion(ctx)
+	garden, warning, err := u.gardenVersion(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -86,9 +86,14 @@ func (u *Upgrade) Plan(ctx context.Context) (*Plan, error) {
 			return nil, err
 		}
 	}
-	return plan(&landscape{
+	p, err := plan(&landscape{
 		seeds: byName(pointers(seeds.Items)), gardenlets: byName(pointers(gardenlets.Items)), managedSeeds: byName(pointers(managedSeeds.Items)),
 	}, u.Selection, garden)
+	if err != nil {
+		return nil, err
+	}
+	p.Warning = warning
+	return p, nil
 }
 
 func pointers[T any](items []T) []*T {
@@ -99,28 +104,26 @@ func pointers[T any](items []T) []*T {
 	return out
 }
 
-// gardenVersion returns the version of the garden. It is nil if the garden does not say it.
-func (u *Upgrade) gardenVersion(ctx context.Context) (*semver.Version, error) {
+// gardenVersion returns the version of the garden, and what should be known about it. The version is nil if the garden does not say it.
+func (u *Upgrade) gardenVersion(ctx context.Context) (garden *semver.Version, warning string, err error) {
 	info := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: constants.GardenerSystemPublicNamespace, Name: constants.ConfigMapNameGardenerInfo}
 	if err := u.Client.Get(ctx, key, info); apierrors.IsNotFound(err) {
-		u.Report("", fmt.Sprintf("the garden does not publish its version in ConfigMap %s, so whether it is too old for the new gardenlets is not checked", key))
-		return nil, nil
+		return nil, fmt.Sprintf("ConfigMap %q does not exist, so it is not checked whether the garden is too old for the new gardenlets", key), nil
 	} else if err != nil {
-		return nil, fmt.Errorf("read ConfigMap %q: %w", key, err)
+		return nil, "", fmt.Errorf("read ConfigMap %q: %w", key, err)
 	}
 	server, err := gardenerinfo.Read(info)
 	if err != nil {
-		return nil, fmt.Errorf("read ConfigMap %q: %w", key, err)
+		return nil, "", fmt.Errorf("read ConfigMap %q: %w", key, err)
 	}
-	garden, err := semver.NewVersion(server.Version)
-	if err != nil {
-		return nil, fmt.Errorf("read ConfigMap %q: version %q of the garden: %w", key, server.Version, err)
+	if garden, err = semver.NewVersion(server.Version); err != nil {
+		return nil, "", fmt.Errorf("read ConfigMap %q: version %q of the garden: %w", key, server.Version, err)
 	}
 	if late := skew.Late(garden, u.Selection.Target.version); late != nil {
-		u.Report("", late.Error())
+		warning = late.Error()
 	}
-	return garden, nil
+	return garden, warning, nil
 }
 
 // Run upgrades the gardenlets wave by wave, and returns the seeds that are held. It starts no wave before the one before has passed: otherwise the error
