@@ -111,8 +111,8 @@ func seedTable(table *metav1.Table, counts map[string]int) (*metav1.Table, error
 	return out, nil
 }
 
-// countShoots returns how many shoots seeds have, by their names: those on it, and those that move to it. With a name, only this seed is counted. It is nil if the user may
-// not list shoots.
+// countShoots returns how many shoots seeds have, by their names: those on a seed, and those that move to it. With a name, shoots of other seeds are not
+// read. It is nil if the user may not list shoots.
 func (c *cli) countShoots(ctx context.Context, g *garden, seed string) (map[string]int, error) {
 	counts := map[string]int{}
 	options := client.ListOptions{Limit: pageSize}

@@ -107,7 +107,7 @@ func (v *view) missing(g Gardenlet, target Target, generation int64) error {
 		return errors.New("the change is on its way")
 	}
 	if changed, err := target.apply(object); err != nil || changed != nil {
-		return &broken{fmt.Errorf("%s %q does not request the version any more, because another tool has changed it: set the version there, too", kindOf(object), object.GetName())}
+		return &broken{fmt.Errorf("its %s does not request the version any more, because another tool has changed it: set the version there, too", kindOf(object))}
 	}
 	if err := deployed(object); err != nil {
 		return err
