@@ -23,6 +23,7 @@ import (
 	authenticationv1alpha1 "gardener.cloud/gardener/api/authentication/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 )
 
 // garden is a garden and a client of it.
@@ -166,6 +167,7 @@ func gardenScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		coordinationv1.AddToScheme, corev1.AddToScheme, corev1beta1.AddToScheme, authenticationv1alpha1.AddToScheme, operationsv1alpha1.AddToScheme,
+		seedmanagementv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			panic(err) // happens only for two types with the same name
@@ -176,7 +178,7 @@ func gardenScheme() *runtime.Scheme {
 
 // gardenMapper has the few resources that are requested, so that no discovery is needed.
 func gardenMapper() meta.RESTMapper {
-	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion, corev1beta1.SchemeGroupVersion, operationsv1alpha1.SchemeGroupVersion})
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion, corev1beta1.SchemeGroupVersion, operationsv1alpha1.SchemeGroupVersion, seedmanagementv1alpha1.SchemeGroupVersion})
 	mapper.Add(corev1beta1.SchemeGroupVersion.WithKind("Shoot"), meta.RESTScopeNamespace)
 	mapper.Add(corev1beta1.SchemeGroupVersion.WithKind("Project"), meta.RESTScopeRoot)
 	mapper.Add(corev1beta1.SchemeGroupVersion.WithKind("Seed"), meta.RESTScopeRoot)
@@ -185,7 +187,10 @@ func gardenMapper() meta.RESTMapper {
 	mapper.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Event"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	mapper.Add(operationsv1alpha1.SchemeGroupVersion.WithKind("Bastion"), meta.RESTScopeNamespace)
+	mapper.Add(seedmanagementv1alpha1.SchemeGroupVersion.WithKind("Gardenlet"), meta.RESTScopeNamespace)
+	mapper.Add(seedmanagementv1alpha1.SchemeGroupVersion.WithKind("ManagedSeed"), meta.RESTScopeNamespace)
 	return mapper
 }
 

@@ -128,7 +128,7 @@ The garden is the cluster of the current kubeconfig, or of one that was added wi
 	cmd.AddCommand(
 		c.targetCommand(), c.configCommand(), c.getCommand(), c.describeCommand(), c.waitCommand(),
 		c.operationCommand(reconcileOperation), c.operationCommand(retryOperation), c.operationCommand(maintainOperation),
-		c.rotateCommand(), c.slumberCommand(hibernate), c.slumberCommand(wake), c.migrateCommand(), c.recoverCommand(),
+		c.rotateCommand(), c.slumberCommand(hibernate), c.slumberCommand(wake), c.migrateCommand(), c.recoverCommand(), c.upgradeCommand(),
 		c.kubeconfigCommand(), c.credentialCommand(), c.logsCommand(), c.sshCommand(), c.deleteCommand(), c.gardenCommand(), c.schemaCommand(),
 		c.versionCommand(),
 	)

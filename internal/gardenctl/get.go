@@ -129,6 +129,15 @@ func (c *cli) get(ctx context.Context, l listing, args []string) error {
 			fmt.Fprintf(c.ErrOut, "No %s found%s.\n", l.plural, where)
 			return nil
 		}
+		if l.plural == "seeds" {
+			counts, err := c.countShoots(ctx, g, l.name)
+			if err != nil {
+				return c.explain(err, g, "shoots", c.program()+" get shoots -A")
+			}
+			if table, err = seedTable(table, counts); err != nil {
+				return err
+			}
+		}
 		return printTable(c.Out, table, l.output == "wide", l.everywhere)
 	}
 	var objects []unstructured.Unstructured
@@ -189,6 +198,9 @@ func (l listing) page(ctx context.Context, restClient rest.Interface, after stri
 	accept := "application/json"
 	if l.output == "" || l.output == "wide" {
 		accept = asTable
+		if l.plural == "seeds" { // for columns that the garden does not have
+			request.Param("includeObject", string(metav1.IncludeObject))
+		}
 	}
 	result := request.SetHeader("Accept", accept).Do(ctx)
 	if err := result.Error(); err != nil { // unlike that of Raw, it has the message of the server

@@ -38,6 +38,15 @@ func Late(garden, own *semver.Version) error {
 	return nil
 }
 
+// Replace returns why a gardenlet with a version must not replace the one that has reconciled a seed last, or nil. It may be newer by any number of minor
+// versions, as a garden may have left it behind, and older within the minor version, so that a patch can be rolled back.
+func Replace(last, next *semver.Version) error {
+	if minors(last, next) < 0 {
+		return fmt.Errorf("it was reconciled by gardenlet v%s, and gardenlet v%s must not go back to an earlier minor version", last, next)
+	}
+	return nil
+}
+
 // minors returns how many minor versions the second one is later. All of another major version are far away.
 func minors(a, b *semver.Version) int {
 	const far = 1000

@@ -28,6 +28,23 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+func TestReplace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		last, next string
+		refused    bool
+	}{
+		"the same":                {"v1.150.0", "v1.150.0", false},
+		"back to a patch":         {"v1.150.3", "v1.150.2", false},
+		"skips a minor version":   {"v1.148.3", "v1.150.0", false},
+		"back to a minor version": {"v1.150.3", "v1.149.9", true},
+		"back to a major version": {"v2.0.0", "v1.150.3", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check(t, Replace(semver.MustParse(tc.last), semver.MustParse(tc.next)), tc.refused)
+		})
+	}
+}
+
 func TestAgent(t *testing.T) {
 	for name, tc := range map[string]struct {
 		garden, own   string

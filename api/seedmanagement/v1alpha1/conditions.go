@@ -11,3 +11,11 @@ const (
 	// GardenletReconciled says whether the gardenlet brought itself to the state that the Gardenlet requests.
 	GardenletReconciled corev1beta1.ConditionType = "GardenletReconciled"
 )
+
+// Reasons of the condition GardenletReconciled that do not pass by themselves.
+const (
+	// GardenletReasonRolledBack says that the gardenlet was deployed and did not work, so that the former one runs again.
+	GardenletReasonRolledBack = "RolledBack"
+	// GardenletReasonNotApproved says that the gardenlet has created its Gardenlet, and that no operator has approved it.
+	GardenletReasonNotApproved = "NotApproved"
+)

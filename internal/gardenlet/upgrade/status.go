@@ -60,12 +60,12 @@ func unsettled(object string) corev1beta1.Condition {
 }
 
 func rolledBack(reason string) corev1beta1.Condition {
-	return condition(corev1beta1.ConditionFalse, "RolledBack",
+	return condition(corev1beta1.ConditionFalse, seedmanagementv1alpha1.GardenletReasonRolledBack,
 		"The gardenlet has been deployed, and rolled back to the one before: "+reason+". Change the spec, or annotate the Gardenlet with gardener.cloud/operation=reconcile to try it again")
 }
 
 func unapproved() corev1beta1.Condition {
-	return condition(corev1beta1.ConditionFalse, "NotApproved", fmt.Sprintf(
+	return condition(corev1beta1.ConditionFalse, seedmanagementv1alpha1.GardenletReasonNotApproved, fmt.Sprintf(
 		"The gardenlet has created the Gardenlet itself: it does not deploy a change before an operator has checked the spec and removed the annotation %s",
 		seedmanagementv1alpha1.AnnotationCreatedByGardenlet))
 }

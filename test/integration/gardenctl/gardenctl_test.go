@@ -217,6 +217,7 @@ func TestGardenctl(t *testing.T) {
 	t.Run("ssh", func(t *testing.T) { testSSH(t, u) })
 	t.Run("delete", func(t *testing.T) { testDelete(t, u) })
 	t.Run("garden", func(t *testing.T) { testGarden(t, u) })
+	t.Run("upgrade gardenlets", func(t *testing.T) { testUpgradeGardenlets(t, u) })
 	t.Run("documentation", func(t *testing.T) { testDocumentation(t, u, kubeconfig) })
 }
 

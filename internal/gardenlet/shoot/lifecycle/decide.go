@@ -48,6 +48,8 @@ type facts struct {
 	version string
 	config  gardenletconfigv1alpha1.ShootControllerConfiguration
 	now     time.Time
+	// started is when the gardenlet began to reconcile shoots.
+	started time.Time
 }
 
 // verdict is what to do.
@@ -190,11 +192,12 @@ func seedUnready(seed *corev1beta1.Seed, version string) string {
 	return ""
 }
 
-// nextRegular is when a shoot without changes is reconciled again.
+// nextRegular is when a shoot without changes is reconciled again. What a gardenlet finds overdue at its start, because none has run for long, is spread over
+// the period: it would reconcile all shoots at once, just after an upgrade.
 func nextRegular(f facts) time.Time {
 	last := f.shoot.Status.LastOperation.LastUpdateTime.Time
 	if confined(f) {
-		return inWindow(f.shoot, last, f.now)
+		return inWindow(f, last)
 	}
 	period := f.config.SyncPeriod.Duration
 	if mayOverwrite(f) {
@@ -203,7 +206,11 @@ func nextRegular(f facts) time.Time {
 		}
 	}
 	// Up to a tenth later, so that shoots that were created together drift apart.
-	return last.Add(period + shard.Delay(f.shoot.UID, last, period/10))
+	next := last.Add(period + shard.Delay(f.shoot.UID, last, period/10))
+	if next.Before(f.started) {
+		return f.started.Add(shard.Delay(f.shoot.UID, f.started, f.config.SyncPeriod.Duration))
+	}
+	return next
 }
 
 // confined is whether a shoot is reconciled in its maintenance time window only.
@@ -216,17 +223,20 @@ func confined(f facts) bool {
 }
 
 // inWindow is the next time in the maintenance time window of a shoot, which differs between shoots. A shoot is reconciled once per window.
-func inWindow(shoot *corev1beta1.Shoot, last, now time.Time) time.Time {
-	begin, length, ok := observed.MaintenanceWindow(shoot, now)
+func inWindow(f facts, last time.Time) time.Time {
+	begin, length, ok := observed.MaintenanceWindow(f.shoot, f.now)
 	if !ok {
 		return last.Add(24 * time.Hour)
 	}
 	if !last.Before(begin) { // done in this one, or after it
 		begin = begin.Add(24 * time.Hour)
 	}
-	at := begin.Add(shard.Delay(shoot.UID, begin, length*9/10))
-	if end := begin.Add(length); at.Before(now) && !now.Before(end) {
-		at = at.Add(24 * time.Hour)
+	at, end := begin.Add(shard.Delay(f.shoot.UID, begin, length*9/10)), begin.Add(length)
+	switch {
+	case at.Before(f.now) && !f.now.Before(end):
+		return at.Add(24 * time.Hour)
+	case at.Before(f.started) && f.started.Before(end): // missed in this one
+		return f.started.Add(shard.Delay(f.shoot.UID, f.started, end.Sub(f.started)*9/10))
 	}
 	return at
 }

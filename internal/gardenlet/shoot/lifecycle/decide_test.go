@@ -1,10 +1,12 @@
 package lifecycle
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -212,6 +214,50 @@ func TestMaintenanceWindow(t *testing.T) {
 			f.shoot.Spec.Maintenance = &corev1beta1.Maintenance{TimeWindow: &corev1beta1.MaintenanceTimeWindow{Begin: tc.begin, End: tc.end}}
 			if got := nextRegular(f); got.Before(tc.from) || !got.Before(tc.to) {
 				t.Errorf("it is at %s, want between %s and %s", got, tc.from, tc.to)
+			}
+		})
+	}
+}
+
+// A gardenlet that starts after a long time, such as a new version, finds the regular reconciliation of all shoots overdue.
+func TestSpreadAfterStart(t *testing.T) {
+	const shoots, parts = 600, 6
+	window := func(f *facts) {
+		f.config.ReconcileInMaintenanceOnly = new(true)
+		f.shoot.Spec.Maintenance = &corev1beta1.Maintenance{TimeWindow: &corev1beta1.MaintenanceTimeWindow{Begin: "100000+0000", End: "130000+0000"}}
+	}
+	for name, tc := range map[string]struct {
+		change func(*facts)
+		over   time.Duration
+	}{
+		"over the period": {func(*facts) {}, time.Hour},
+		"over the period of the configuration": {func(f *facts) {
+			f.shoot.Namespace, f.shoot.Annotations[constants.ShootSyncPeriod] = constants.GardenNamespace, "2h"
+		}, time.Hour},
+		"over most of the rest of the maintenance time window": {window, 54 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var counts [parts]int
+			for i := range shoots {
+				f := reconciled()
+				tc.change(&f)
+				f.shoot.UID = types.UID(fmt.Sprint("4a3b-", i))
+				f.now, f.started = noon, noon
+				f.shoot.Status.LastOperation.LastUpdateTime = metav1.NewTime(noon.Add(-24 * time.Hour))
+				at := nextRegular(f).Sub(noon)
+				if at < 0 || at >= tc.over {
+					t.Fatalf("shoot %d is reconciled after %s", i, at)
+				}
+				counts[int(at*parts/tc.over)]++
+				f.now = noon.Add(at)
+				if got := decide(f); got.action != reconcileShoot {
+					t.Errorf("shoot %d is not reconciled when it is time: %s", i, got.reason)
+				}
+			}
+			for part, count := range counts {
+				if count < shoots/parts/2 || count > shoots/parts*3/2 {
+					t.Errorf("part %d of the time has %d of %d shoots", part, count, shoots)
+				}
 			}
 		})
 	}

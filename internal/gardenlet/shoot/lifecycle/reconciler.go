@@ -35,6 +35,9 @@ type reconciler struct {
 	recorder    events.EventRecorder
 	// running has the functions that interrupt running flows, by the keys of their shoots.
 	running sync.Map
+	// started is when the first pass began; start sets it.
+	started time.Time
+	start   sync.Once
 }
 
 // relevant are the annotations and the fields of the status on which the decision depends, besides the generation.
@@ -55,7 +58,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.gardenCache.Get(ctx, client.ObjectKey{Name: r.SeedName}, seed); err != nil {
 		return reconcile.Result{}, fmt.Errorf("read Seed %q: %w", r.SeedName, err)
 	}
-	v := decide(facts{shoot: shoot, seed: seed, seedName: r.SeedName, version: r.Gardener.Version, config: r.Config, now: r.Clock.Now()})
+	// Not when the process has started: it may have waited for the leader election.
+	r.start.Do(func() { r.started = r.Clock.Now() })
+	v := decide(facts{
+		shoot: shoot, seed: seed, seedName: r.SeedName, version: r.Gardener.Version, config: r.Config, now: r.Clock.Now(), started: r.started,
+	})
 	logf.FromContext(ctx).V(1).Info("Decided what to do", "action", v.action, "reason", v.reason, "checkAgainIn", v.after)
 	switch v.action {
 	case idle:

@@ -1,0 +1,98 @@
+package wave
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	gardencorev1 "gardener.cloud/gardener/api/core/v1"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+)
+
+// Target is what gardenlets are upgraded to.
+type Target struct {
+	// version is what the new gardenlets report.
+	version *semver.Version
+	// tag is that of charts and images.
+	tag string
+	// ref is the whole reference of the chart. Without it, each Gardenlet keeps its repository, and gets the tag.
+	ref string
+}
+
+// ParseTarget returns the target of a version, of the whole reference of a chart, or of both, if the tag of the chart does not say which version the gardenlet
+// in it reports.
+func ParseTarget(version, ref string) (Target, error) {
+	if version == "" && ref == "" {
+		return Target{}, errors.New("neither a version nor a reference of a chart is given")
+	}
+	tag := strings.ReplaceAll(version, "+", "_") // as Helm does, because tags have no "+"
+	if version == "" {
+		_, tag = splitTag(ref)
+		if strings.Contains(ref, "@") || tag == "" {
+			return Target{}, fmt.Errorf("the chart %q has no version as its tag, so say too which version its gardenlet reports", ref)
+		}
+		version = strings.ReplaceAll(tag, "_", "+")
+	}
+	parsed, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v"))
+	if err != nil {
+		return Target{}, fmt.Errorf("version %q: %w", version, err)
+	}
+	return Target{version: parsed, tag: tag, ref: ref}, nil
+}
+
+// String is the version.
+func (t Target) String() string { return "v" + t.version.String() }
+
+// reported says whether a gardenlet that reports a version is the one of the target.
+func (t Target) reported(version string) bool {
+	parsed, err := semver.NewVersion(version)
+	return err == nil && parsed.Equal(t.version)
+}
+
+// deployment changes the chart of a Gardenlet, and its image if it names one.
+func (t Target) deployment(d *seedmanagementv1alpha1.GardenletSelfDeployment) error {
+	chart := &d.Helm.OCIRepository
+	switch {
+	case t.ref != "":
+		*chart = gardencorev1.OCIRepository{Ref: &t.ref, PullSecretRef: chart.PullSecretRef, CABundleSecretRef: chart.CABundleSecretRef}
+	case chart.Ref != nil:
+		repository, _ := splitTag(*chart.Ref)
+		chart.Ref = new(repository + ":" + t.tag)
+	default:
+		chart.Tag, chart.Digest = &t.tag, nil
+	}
+	if !pinned(d.Image) {
+		return nil
+	}
+	return t.image(d.Image)
+}
+
+// pinned says whether an image does not come from the chart.
+func pinned(image *seedmanagementv1alpha1.Image) bool {
+	return image != nil && (image.Ref != nil || image.Tag != nil)
+}
+
+// image changes an image that does not come from the chart.
+func (t Target) image(image *seedmanagementv1alpha1.Image) error {
+	if image.Ref == nil {
+		image.Tag = &t.tag
+		return nil
+	}
+	if strings.Contains(*image.Ref, "@") {
+		return errors.New("its image has a digest, which no version follows from: remove the image, so that it comes from the chart")
+	}
+	repository, _ := splitTag(*image.Ref)
+	image.Ref = new(repository + ":" + t.tag)
+	return nil
+}
+
+// splitTag returns the parts of a reference without its digest. The tag may be missing; the host may have a port.
+func splitTag(ref string) (repository, tag string) {
+	repository, _, _ = strings.Cut(ref, "@")
+	if colon := strings.LastIndex(repository, ":"); colon > strings.LastIndex(repository, "/") {
+		return repository[:colon], repository[colon+1:]
+	}
+	return repository, ""
+}
