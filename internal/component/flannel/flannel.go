@@ -71,13 +71,17 @@ func Objects(v Values) ([]client.Object, error) {
 			Env: []corev1.EnvVar{
 				workload.FieldEnv("POD_NAME", "metadata.name"), workload.FieldEnv("POD_NAMESPACE", "metadata.namespace"),
 			},
-			// The node is ready when it has a CNI configuration, so that is only installed when flannel has the subnet.
-			Lifecycle: &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
-				"/opt/bin/install-cni",
-				"/opt/cni/bin/flannel=/host/opt/cni/bin/flannel",
-				"--after=/run/flannel/subnet.env",
-				"/etc/kube-flannel/cni-conf.json=/host/etc/cni/net.d/10-flannel.conflist",
-			}}}},
+			// The node is ready when it has a CNI configuration, so that is only installed when flannel has the subnet. A hook after the start of the container would not
+			// be repeated if the container runtime restarts meanwhile, and the node would never become ready.
+			StartupProbe: &corev1.Probe{
+				ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{
+					"/opt/bin/install-cni",
+					"/opt/cni/bin/flannel=/host/opt/cni/bin/flannel",
+					"--after=/run/flannel/subnet.env",
+					"/etc/kube-flannel/cni-conf.json=/host/etc/cni/net.d/10-flannel.conflist",
+				}}},
+				TimeoutSeconds: 60, PeriodSeconds: 1, FailureThreshold: 10,
+			},
 			Resources: workload.Requests("10m", "32Mi"),
 			SecurityContext: &corev1.SecurityContext{
 				RunAsUser:    new(int64(0)),
