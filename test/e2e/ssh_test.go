@@ -29,9 +29,15 @@ func testSSH(t *testing.T, l *landscape, key client.ObjectKey, c cluster) {
 	if err := c.client.List(t.Context(), nodes); err != nil || len(nodes.Items) == 0 {
 		t.Fatalf("%d nodes, %v", len(nodes.Items), err)
 	}
-	node := nodes.Items[0].Name
+	// This computer does not resolve the names of shoots, so the Node cannot be looked up by its name.
+	node, address := nodes.Items[0].Name, ""
+	for _, a := range nodes.Items[0].Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			address = a.Address
+		}
+	}
 	run := func(args ...string) (string, error) {
-		return l.gardenctl(working(t), key.Namespace, append([]string{"ssh", node, "--shoot", key.Name}, args...)...)
+		return l.gardenctl(working(t), key.Namespace, append([]string{"ssh", address, "--shoot", key.Name}, args...)...)
 	}
 	_, err := run("--", "hostname")
 	if err == nil || !hint.MatchString(err.Error()) {
