@@ -122,7 +122,9 @@ func (c *cli) recoverShoots(ctx context.Context, r recovery) error {
 			}
 			asOf, err := restoredAsOf(ctx, g, s, reported)
 			if err != nil {
-				return err
+				failed++
+				fmt.Fprintln(c.ErrOut, err)
+				continue
 			}
 			fmt.Fprintf(c.Out, "shoot %s has its objects %s\n", s.shoot.Name, asOf)
 		}
@@ -309,6 +311,14 @@ func (c *cli) recoverShoot(ctx context.Context, g *garden, s recoverable, r reco
 		return err
 	}
 	if ptr.Deref(s.shoot.Spec.SeedName, "") != r.to {
+		if last := s.shoot.Status.LastOperation; last != nil && last.Type == corev1beta1.LastOperationTypeRestore && last.State != corev1beta1.LastOperationStateSucceeded {
+			// An operator has seen to its backups. Until its restoration is over, it cannot be bound to another seed.
+			before := s.shoot.DeepCopy()
+			s.shoot.Status.LastOperation = c.released(r)
+			if err := g.client.Status().Patch(ctx, s.shoot, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+				return fmt.Errorf("end its restoration: %w", err)
+			}
+		}
 		s.shoot.Spec.SeedName = &r.to
 		if err := g.client.SubResource("binding").Update(ctx, s.shoot); err != nil {
 			return fmt.Errorf("bind it to seed %q: %w", r.to, err)
@@ -345,6 +355,7 @@ func (c *cli) releaseEntry(ctx context.Context, g *garden, entry *corev1beta1.Ba
 	before := entry.DeepCopy()
 	entry.Spec.SeedName = &r.to
 	metav1.SetMetaDataAnnotation(&entry.ObjectMeta, constants.BackupEntryNoFinalSnapshot, "true")
+	delete(entry.Annotations, constants.BackupEntryRestoredAsOf) // of an earlier move
 	if err := g.client.Patch(ctx, entry, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("patch BackupEntry %q: %w", entry.Name, err)
 	}

@@ -37,8 +37,9 @@ func (c *cli) upgradeCommand() *cobra.Command {
   PROGRAM upgrade gardenlets --to=v1.151.0 --selector=stage=live --wave-size=10 --soak=1h --timeout=2h --yes
   PROGRAM upgrade gardenlets --ref=registry.example.com/charts/gardener/gardenlet:v1.151.0 --yes`) + `
 It sets the version in Gardenlets, and in ManagedSeeds that name an image; other managed seeds follow the gardenlet that deploys theirs. A wave has passed when
-its gardenlets are deployed and report the version, conditions of its Seeds that were True are True, and the share of healthy shoots on them is not lower than
-before, all for the time of --soak. If it does not pass, the command stops, and changes nothing else. What is left follows from the objects in the garden: the
+its gardenlets are deployed and report the version, conditions of its Seeds that were True are True, and no more shoots on them are unhealthy than
+before, all for the time of --soak. The new gardenlet reconciles its shoots within its syncPeriod, one hour by default, or in their maintenance windows: what it does to
+them is only seen if --soak is longer, at least for a canary. If it does not pass, the command stops, and changes nothing else. What is left follows from the objects in the garden: the
 same command continues where it was interrupted or has stopped, and then tries gardenlets once more that were rolled back. This is for operators: it needs
 permission to list and watch seeds, and shoots of all projects, to get, list, watch and patch gardenlets and managedseeds, and to read the ConfigMap
 gardener-info.`,

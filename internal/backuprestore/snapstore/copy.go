@@ -26,8 +26,8 @@ type CopyOptions struct {
 	WaitTimeout  time.Duration
 }
 
-// Copy copies snapshots that the target does not have, the oldest first, and returns the one that a restore ends with. It is an error if the source has no full snapshot when the wait is over: an etcd takes one before
-// it serves, so the store may be lost, and etcd would start without data.
+// Copy copies snapshots that the target does not have, the oldest first, and returns the one that a restore ends with. It is an error if the source has no
+// full snapshot when the wait is over: an etcd takes one before it serves, so the store may be lost, and etcd would start without data.
 func Copy(ctx context.Context, from, to *Store, options CopyOptions, c clock.WithTicker) (latest snapshot.Snapshot, err error) {
 	snapshots, err := awaitFinal(ctx, from, options, c)
 	if err != nil {

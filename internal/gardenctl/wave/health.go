@@ -22,8 +22,9 @@ import (
 // second run compares with that, too.
 const Annotation = "gardenctl.gardener.cloud/upgrade"
 
-// healthyShoot is the value of the label of healthy shoots, which gardener-controller-manager sets.
-const healthyShoot = "healthy"
+// unhealthyShoot are the values of the label of shoots that are not healthy, which gardener-controller-manager sets. One that is progressing is not worse: on a busy seed,
+// there always is one.
+var unhealthyShoot = []string{"unhealthy", "unknown"}
 
 // gated are the conditions of Seeds that an upgrade must not break.
 var gated = []corev1beta1.ConditionType{
@@ -44,7 +45,7 @@ type health struct {
 	At metav1.Time `json:"at"`
 	// Conditions are those that were True.
 	Conditions []corev1beta1.ConditionType `json:"conditions,omitempty"`
-	// Shoots is the number of its shoots, and Healthy that of the healthy ones.
+	// Shoots is the number of its shoots, and Healthy that of those that are healthy, or progressing.
 	Shoots  int `json:"shoots"`
 	Healthy int `json:"healthy"`
 }
@@ -77,14 +78,14 @@ func healthOf(seed *corev1beta1.Seed, shoots []*metav1.PartialObjectMetadata, no
 	return h
 }
 
-// count returns the number of shoots, and that of the healthy ones. Those that were created later, or are deleted, are not counted: they would change the share.
+// count returns the number of shoots, and that of the healthy or progressing ones. Those that were created later, or are deleted, are not counted.
 func count(shoots []*metav1.PartialObjectMetadata, until time.Time) (all, healthy int) {
 	for _, shoot := range shoots {
 		if shoot.DeletionTimestamp != nil || shoot.CreationTimestamp.After(until) {
 			continue
 		}
 		all++
-		if shoot.Labels[constants.ShootStatus] == healthyShoot {
+		if !slices.Contains(unhealthyShoot, shoot.Labels[constants.ShootStatus]) {
 			healthy++
 		}
 	}
@@ -195,8 +196,8 @@ func worse(seed *corev1beta1.Seed, shoots []*metav1.PartialObjectMetadata, was h
 			return fmt.Errorf("condition %s is %s: %s", conditionType, condition.Status, condition.Message)
 		}
 	}
-	// Shares are compared without a division.
-	if all, healthy := count(shoots, was.At.Time); healthy*was.Shoots < was.Healthy*all {
+	// Not the share of healthy ones: it also falls when a healthy one is deleted, or moves away.
+	if all, healthy := count(shoots, was.At.Time); all-healthy > was.Shoots-was.Healthy {
 		return fmt.Errorf("%d of %d shoots are healthy, and %d of %d were before", healthy, all, was.Healthy, was.Shoots)
 	}
 	return nil

@@ -99,8 +99,11 @@ func TestMissing(t *testing.T) {
 			before: map[string]health{"a": {Conditions: ready}},
 		},
 		"fewer healthy shoots": {
-			after: []fixture{own("a", latest, latest)}, before: map[string]health{"a": {Shoots: 3, Healthy: 3}}, shoots: shoots("healthy", "healthy", "progressing"),
+			after: []fixture{own("a", latest, latest)}, before: map[string]health{"a": {Shoots: 3, Healthy: 3}}, shoots: shoots("healthy", "progressing", "unhealthy"),
 			want: "2 of 3 shoots are healthy, and 3 of 3 were before",
+		},
+		"a healthy shoot has left": {
+			after: []fixture{own("a", latest, latest)}, before: map[string]health{"a": {Shoots: 3, Healthy: 2}}, shoots: shoots("healthy", "unhealthy"),
 		},
 		"others are unhealthy": {
 			after: []fixture{own("a", latest, latest)}, before: map[string]health{"a": {Shoots: 3, Healthy: 2}}, shoots: shoots("healthy", "healthy", "unhealthy"),

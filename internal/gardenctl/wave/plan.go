@@ -232,13 +232,17 @@ func plan(l *landscape, s Selection, garden *semver.Version) (*Plan, error) {
 	return p, nil
 }
 
-// waves orders gardenlets: canaries first, then by their names, and those of ManagedSeeds in a later wave than those that deploy them.
+// waves orders gardenlets: those that an upgrade to another version has broken first, then canaries, then by their names, and those of ManagedSeeds in a later
+// wave than those that deploy them.
 func (l *landscape) waves(next []Gardenlet, s Selection) []Wave {
 	order := func(g Gardenlet) int {
-		if slices.Contains(s.Canaries, g.Seed) {
+		switch {
+		case marked(g.object).Version != "":
 			return 0
+		case slices.Contains(s.Canaries, g.Seed):
+			return 1
 		}
-		return 1
+		return 2
 	}
 	slices.SortFunc(next, func(a, b Gardenlet) int {
 		return cmp.Or(cmp.Compare(order(a), order(b)), cmp.Compare(l.depth(a.Seed), l.depth(b.Seed)), strings.Compare(a.Seed, b.Seed))
@@ -252,9 +256,8 @@ func (l *landscape) waves(next []Gardenlet, s Selection) []Wave {
 		wave = Wave{}
 	}
 	for i, g := range next {
-		canary := order(g) == 0
-		full := !canary && len(wave.Gardenlets) >= s.Size
-		afterCanaries := i > 0 && !canary && order(next[i-1]) == 0
+		full := order(g) != 1 && len(wave.Gardenlets) >= s.Size
+		afterCanaries := i > 0 && order(next[i-1]) < order(g)
 		deployed := slices.ContainsFunc(wave.Gardenlets, func(other Gardenlet) bool { return slices.Contains(other.seeds(), g.Seed) })
 		if full || afterCanaries || deployed {
 			end()

@@ -141,6 +141,11 @@ func TestPlan(t *testing.T) {
 			landscape: landscapeOf(own("a", "v1.150.4", former, begunFor("v1.150.4"))),
 			want:      "a",
 		},
+		"what another version has broken comes first, then canaries": {
+			landscape: landscapeOf(own("a", former, former), own("b", former, former), own("c", "v1.150.4", former, begunFor("v1.150.4")), own("d", "v1.150.4", former, begunFor("v1.150.4"))),
+			selection: Selection{Canaries: []string{"b"}},
+			want:      "c d | b | a",
+		},
 		"a gardenlet that a former upgrade broke can be upgraded": {
 			landscape: landscapeOf(own("a", "v1.150.4", former, begunFor("v1.150.4")), unready("a")),
 			want:      "a",

@@ -175,7 +175,7 @@ func (u *Upgrade) run(ctx context.Context, number int, wave Wave) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if generations[g.Seed], err = u.begin(ctx, w.read(), g); err != nil { //nolint:contextcheck // it ends what it has begun
+		if generations[g.Seed], err = u.begin(ctx, w.read(), g); err != nil {
 			return err
 		}
 		u.Report(g.Seed, fmt.Sprintf("wave %d: requested version %s", number, u.Selection.Target))

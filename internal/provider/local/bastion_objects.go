@@ -151,6 +151,13 @@ var nowhere = map[bool]string{true: "255.255.255.255/32", false: "::/128"}
 // sourceRanges returns the networks from which a bastion can be reached: those of the ingress, without their exceptions. There is at least one of each IP
 // family: a Service without a source range of its family would be open to everybody.
 func sourceRanges(ingress []extensionsv1alpha1.BastionIngressPolicy) ([]string, error) {
+	number := len(ingress)
+	for _, policy := range ingress {
+		number += len(policy.IPBlock.Except)
+	}
+	if number > mostSourceRanges { // to take exceptions out takes time with the square of their number
+		return nil, field.TooMany(field.NewPath("spec", "ingress"), number, mostSourceRanges)
+	}
 	byFamily := map[bool][]netip.Prefix{}
 	for i, policy := range ingress {
 		path := field.NewPath("spec", "ingress").Index(i).Child("ipBlock")

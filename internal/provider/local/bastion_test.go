@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -109,6 +110,9 @@ func TestSourceRanges(t *testing.T) {
 			ingress: []extensionsv1alpha1.BastionIngressPolicy{policyOf("10.0.0.0/8", "10.0.0.0/9", "x")}, refused: "spec.ingress[0].ipBlock.except[1]: Invalid value",
 		},
 		"an IPv4 network in IPv6 form": {ingress: []extensionsv1alpha1.BastionIngressPolicy{policyOf("::ffff:10.0.0.0/104")}, refused: "spec.ingress[0].ipBlock.cidr"},
+		"more exceptions than can be computed with": {
+			ingress: []extensionsv1alpha1.BastionIngressPolicy{policyOf("0.0.0.0/0", slices.Repeat([]string{"10.0.0.0/16"}, 64)...)}, refused: "spec.ingress: Too many: 65",
+		},
 		"a single address of all": {
 			ingress: []extensionsv1alpha1.BastionIngressPolicy{policyOf("::/0", "2001:db8::1/128")}, refused: "spec.ingress: Forbidden: has more than 64 networks",
 		},

@@ -67,7 +67,8 @@ func Tasks(in Inputs) []flow.Task {
 		reconcile.After = append(reconcile.After, "kube-apiserver-ready")
 		return []flow.Task{
 			reconcile.IfPresent("tokens"), // that of the kubeconfig with which extensions connect
-			flow.Await(timeout, "stale-container-runtimes", "Deleting unused ContainerRuntimes", in.deleteStale, "cluster", "kube-apiserver-ready"),
+			// Afterwards: an extension deletes what all pools share when none has the type, and another pool may have taken it over.
+			flow.Await(timeout, "stale-container-runtimes", "Deleting unused ContainerRuntimes", in.deleteStale, reconcile.ID),
 		}
 	case in.Restores:
 		return []flow.Task{reconcile}

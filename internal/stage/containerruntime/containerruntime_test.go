@@ -31,7 +31,7 @@ func TestTasks(t *testing.T) {
 	}{
 		"running": {want: []task{
 			{"container-runtimes", "Waiting until ContainerRuntimes are ready", []string{"namespace", "cluster", "kube-apiserver-ready"}, before("tokens")},
-			{"stale-container-runtimes", "Deleting unused ContainerRuntimes", []string{"cluster", "kube-apiserver-ready"}, nil},
+			{"stale-container-runtimes", "Deleting unused ContainerRuntimes", []string{"container-runtimes"}, nil},
 		}},
 		"hibernated": {in: Inputs{Hibernated: true}},
 		"hibernated, restored": {in: Inputs{Hibernated: true, Restores: true}, want: []task{

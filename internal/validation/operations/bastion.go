@@ -61,10 +61,20 @@ func bastionBase(bastion *operationsv1alpha1.Bastion, path *field.Path) field.Er
 	return errs
 }
 
+// mostNetworks is how many networks and exceptions a bastion may have together.
+const mostNetworks = 64
+
 // ingress checks the networks that may connect to a bastion, as Kubernetes does those of NetworkPolicies.
 func ingress(policies []operationsv1alpha1.BastionIngressPolicy, path *field.Path) field.ErrorList {
 	if len(policies) == 0 {
 		return field.ErrorList{field.Invalid(path, "", "must have at least one entry")}
+	}
+	networks := len(policies)
+	for _, policy := range policies {
+		networks += len(policy.IPBlock.Except)
+	}
+	if networks > mostNetworks {
+		return field.ErrorList{field.TooMany(path, networks, mostNetworks)} // each extension computes with all of them
 	}
 	var errs field.ErrorList
 	for i, policy := range policies {

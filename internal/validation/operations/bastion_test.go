@@ -40,6 +40,10 @@ func TestValidateBastion(t *testing.T) {
 			change: func(b *operationsv1alpha1.Bastion) { b.Spec.Ingress = nil },
 			want:   []string{"FieldValueInvalid spec.ingress"},
 		},
+		"more networks than extensions can compute with": {
+			change: func(b *operationsv1alpha1.Bastion) { b.Spec.Ingress[0].IPBlock.Except = make([]string, 64) },
+			want:   []string{"FieldValueTooMany spec.ingress"},
+		},
 		"an address without a prefix": {
 			change: func(b *operationsv1alpha1.Bastion) { b.Spec.Ingress[0].IPBlock.CIDR = "203.0.113.7" },
 			want:   []string{"FieldValueInvalid spec.ingress[0].ipBlock.cidr"},

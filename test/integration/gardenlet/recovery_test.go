@@ -42,8 +42,20 @@ func TestRecovery(t *testing.T) {
 		t.Fatalf("exit code %d, output:\n%s", code, output)
 	}
 
-	step("the shoot of a lost seed is handed over")
+	step("whether the backups of a shoot are complete whose restoration there had not ended is for an operator to see")
 	env.EditStatus(t, garden, f.from, func(s *corev1beta1.Seed) { s.Status.Conditions[0].Status = corev1beta1.ConditionUnknown })
+	env.EditStatus(t, garden, shoot, func(s *corev1beta1.Shoot) {
+		s.Status.LastOperation = &corev1beta1.LastOperation{Type: "Restore", State: "Processing", LastUpdateTime: metav1.Now()}
+	})
+	env.Edit(t, garden, entry, func(b *corev1beta1.BackupEntry) {
+		metav1.SetMetaDataAnnotation(&b.ObjectMeta, constants.BackupEntryCopiedFrom, "former")
+	})
+	if code, output := recoverShoots(); code != 1 || !strings.Contains(output, `bucket "former"`) {
+		t.Fatalf("exit code %d, output:\n%s", code, output)
+	}
+	env.Edit(t, garden, entry, func(b *corev1beta1.BackupEntry) { delete(b.Annotations, constants.BackupEntryCopiedFrom) })
+
+	step("the shoot of a lost seed is handed over")
 	if code, output := recoverShoots(); code != 0 || !strings.Contains(output, "is restored on seed to") {
 		t.Fatalf("exit code %d, output:\n%s", code, output)
 	}
