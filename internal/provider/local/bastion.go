@@ -71,9 +71,9 @@ func (a *bastions) Reconcile(ctx context.Context, bastion *extensionsv1alpha1.Ba
 		return err
 	}
 	namespace, name := localv1alpha1.InfrastructureNamespace(bastion.Namespace), bastionObject(bastion.Name)
-	from := networks
+	var from []string // load balancers hand connections on with the address of a node; if that is not known, only they limit who connects
 	if nodes := cluster.Seed.Spec.Networks.Nodes; at.inSeed && nodes != nil {
-		from = append(slices.Clone(networks), *nodes) // load balancers hand connections on with the address of a node
+		from = append(slices.Clone(networks), *nodes)
 	}
 	// The pod comes last: it never runs without the policy, nor beyond the quota of load balancers.
 	err = kube.Apply(ctx, at, Name,

@@ -60,9 +60,12 @@ func MachinesPolicy(namespace string, networks general.Networks, registries []lo
 	}
 }
 
-// BastionPolicy returns the policy for a bastion: the networks reach its SSH server, and it reaches those of machines, and nothing else.
+// BastionPolicy returns the policy for a bastion: the networks reach its SSH server, or all if none are given, and it reaches those of machines, and nothing else.
 func BastionPolicy(namespace, name string, networks []string) *networkingv1.NetworkPolicy {
-	var ingress []networkingv1.NetworkPolicyIngressRule // one rule per network: a rule without any would be for all of them
+	var ingress []networkingv1.NetworkPolicyIngressRule
+	if len(networks) == 0 {
+		ingress = []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{tcp(bastionPort)}}}
+	}
 	for _, network := range networks {
 		ingress = append(ingress, networkingv1.NetworkPolicyIngressRule{
 			From:  []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: network}}},

@@ -21,5 +21,7 @@ func TestMachinesPolicy(t *testing.T) {
 	for name, inSeed := range map[string]bool{"machines-in-seed.yaml": true, "machines-elsewhere.yaml": false} {
 		golden.Objects(t, name, []client.Object{MachinesPolicy("infra-shoot--dev--crazy", networksOf(seed, state, inSeed), registries)})
 	}
-	golden.Objects(t, "bastion-policy.yaml", []client.Object{BastionPolicy("infra-shoot--dev--crazy", "bastion-a", []string{"203.0.113.0/24", "::/128"})})
+	golden.Objects(t, "bastion-policy.yaml", []client.Object{
+		BastionPolicy("infra-shoot--dev--crazy", "bastion-a", []string{"203.0.113.0/24", "::/128"}), BastionPolicy("infra-shoot--dev--crazy", "bastion-b", nil),
+	})
 }
