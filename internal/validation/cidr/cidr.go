@@ -56,23 +56,6 @@ func ValidateDisjoint(networks ...Network) field.ErrorList {
 	return errs
 }
 
-// ValidateExceptions returns an error for every exception of an IP block that is not a network inside of it, or all of it. The value of the block is not
-// checked: without a valid one, there is no error for exceptions that are networks.
-func ValidateExceptions(block string, exceptions ...Network) field.ErrorList {
-	var errs field.ErrorList
-	network, blockErr := netip.ParsePrefix(block)
-	for _, exception := range exceptions {
-		prefix, err := netip.ParsePrefix(exception.Value)
-		switch {
-		case err != nil:
-			errs = append(errs, field.Invalid(exception.Path, exception.Value, "must be a network in CIDR notation, such as 10.0.0.0/8"))
-		case blockErr == nil && (prefix.Bits() <= network.Bits() || !network.Contains(prefix.Addr())):
-			errs = append(errs, field.Invalid(exception.Path, exception.Value, "must be a strict subset of cidr ("+block+")"))
-		}
-	}
-	return errs
-}
-
 // ValidateFamilies returns errors if there are more than two networks, or two of the same IP family.
 func ValidateFamilies(path *field.Path, values []string) field.ErrorList {
 	if len(values) > 2 {

@@ -49,28 +49,3 @@ func TestValidate(t *testing.T) {
 		})
 	}
 }
-
-func TestValidateExceptions(t *testing.T) {
-	path := field.NewPath("except")
-	for name, tc := range map[string]struct {
-		block      string
-		exceptions []string
-		want       []string
-	}{
-		"none":                              {block: "10.0.0.0/8"},
-		"networks inside of it":             {block: "10.0.0.0/8", exceptions: []string{"10.1.0.0/16", "10.2.3.4/32"}},
-		"all of it":                         {block: "10.0.0.0/8", exceptions: []string{"10.0.0.0/8"}, want: []string{"FieldValueInvalid except[0]"}},
-		"more than all of it":               {block: "10.0.0.0/8", exceptions: []string{"0.0.0.0/0"}, want: []string{"FieldValueInvalid except[0]"}},
-		"another network":                   {block: "10.0.0.0/8", exceptions: []string{"10.1.0.0/16", "11.1.0.0/16"}, want: []string{"FieldValueInvalid except[1]"}},
-		"another IP family":                 {block: "0.0.0.0/0", exceptions: []string{"2001:db8::/32"}, want: []string{"FieldValueInvalid except[0]"}},
-		"no network":                        {block: "10.0.0.0/8", exceptions: []string{"ten"}, want: []string{"FieldValueInvalid except[0]"}},
-		"networks of what is not a network": {block: "ten", exceptions: []string{"10.0.0.0/8", "ten"}, want: []string{"FieldValueInvalid except[1]"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := paths(cidr.ValidateExceptions(tc.block, cidr.List(path, tc.exceptions)...))
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("ValidateExceptions() (-want +got):\n%s", diff)
-			}
-		})
-	}
-}

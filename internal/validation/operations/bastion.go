@@ -11,7 +11,6 @@ import (
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
-	"gardener.cloud/gardener/internal/validation/cidr"
 )
 
 var metadataPath = field.NewPath("metadata")
@@ -64,7 +63,7 @@ func bastionBase(bastion *operationsv1alpha1.Bastion, path *field.Path) field.Er
 // mostNetworks is how many networks and exceptions a bastion may have together.
 const mostNetworks = 64
 
-// ingress checks the networks that may connect to a bastion, as Kubernetes does those of NetworkPolicies.
+// ingress checks the networks that may connect to a bastion. Exceptions are accepted as the original does; those that are no networks are for the extension to refuse.
 func ingress(policies []operationsv1alpha1.BastionIngressPolicy, path *field.Path) field.ErrorList {
 	if len(policies) == 0 {
 		return field.ErrorList{field.Invalid(path, "", "must have at least one entry")}
@@ -82,7 +81,6 @@ func ingress(policies []operationsv1alpha1.BastionIngressPolicy, path *field.Pat
 		if prefix, err := netip.ParsePrefix(block.CIDR); err != nil || prefix.Addr().Is4In6() {
 			errs = append(errs, field.Invalid(path.Child("cidr"), block.CIDR, "must be an IPv4 or IPv6 network in CIDR notation, such as 203.0.113.7/32"))
 		}
-		errs = append(errs, cidr.ValidateExceptions(block.CIDR, cidr.List(path.Child("except"), block.Except)...)...)
 	}
 	return errs
 }
