@@ -137,7 +137,7 @@ func TestPlan(t *testing.T) {
 			landscape: landscapeOf(own("a", latest, former)),
 			want:      "begun a",
 		},
-		"another version begins anew": {
+		"another version begins again": {
 			landscape: landscapeOf(own("a", "v1.150.4", former, begunFor("v1.150.4"))),
 			want:      "a",
 		},

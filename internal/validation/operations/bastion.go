@@ -21,7 +21,7 @@ func ValidateBastion(bastion *operationsv1alpha1.Bastion) field.ErrorList {
 	return append(bastionBase(bastion, path), ingress(bastion.Spec.Ingress, path.Child("ingress"))...)
 }
 
-// ValidateBastionUpdate checks a changed Bastion. Networks are only checked if they change: versions before 1.150 did not check exceptions, and finalizers of such
+// ValidateBastionUpdate checks a changed Bastion. Networks are only checked if they change: versions before 1.150 did not limit their number, and finalizers of such
 // Bastions have to be removed.
 func ValidateBastionUpdate(bastion, old *operationsv1alpha1.Bastion) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&bastion.ObjectMeta, &old.ObjectMeta, metadataPath)
