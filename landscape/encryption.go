@@ -188,5 +188,5 @@ func (s *kubeAPIServerEncryption) Rewrite(ctx context.Context) error {
 		return err
 	}
 	s.detail("encrypting Secrets")
-	return encryption.Rewrite(ctx, c, corev1.SchemeGroupVersion.WithResource("secrets"))
+	return encryption.Rewrite(ctx, c, corev1.Resource("secrets"))
 }

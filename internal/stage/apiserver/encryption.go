@@ -146,7 +146,7 @@ func (in Inputs) rewrite(ctx context.Context) error {
 		return err
 	}
 	for _, resource := range slices.Concat(desired.Resources, desired.PlainResources) {
-		err := encryption.Rewrite(ctx, shootClient, schema.ParseGroupResource(resource).WithVersion(""))
+		err := encryption.Rewrite(ctx, shootClient, schema.ParseGroupResource(resource))
 		if err != nil && !meta.IsNoMatchError(err) { // a custom resource that does not exist has no objects
 			return fmt.Errorf("in the cluster: %w", err)
 		}

@@ -105,7 +105,7 @@ func (s *state) rewriteGarden(ctx context.Context) error {
 		return err
 	}
 	for _, resource := range slices.Concat(desired.Resources, desired.PlainResources) {
-		err := encryption.Rewrite(ctx, virtual, schema.ParseGroupResource(resource).WithVersion(""))
+		err := encryption.Rewrite(ctx, virtual, schema.ParseGroupResource(resource))
 		if err != nil && !meta.IsNoMatchError(err) { // a resource that does not exist has no objects, and must not block this for ever
 			return fmt.Errorf("in the virtual garden: %w", err)
 		}
