@@ -35,7 +35,7 @@ func renderWith(t *testing.T, dns map[string]any) []*unstructured.Unstructured {
 	return renderIn(t, "extension-provider-local-abcde", map[string]any{
 		"image": "registry.example/gardener:v1", "dns": dns,
 		"gardener": map[string]any{"seed": map[string]any{"name": "local"}},
-		"images":   map[string]any{"flannel": "registry.example/flannel:v1", "crun": "registry.example/crun:v1"},
+		"images":   map[string]any{"flannel": "registry.example/flannel:v1", "crun": "registry.example/crun:v1", "localStorage": "registry.example/local-storage:v1"},
 	})
 }
 

@@ -101,8 +101,9 @@ type providerLocalValues struct {
 	} `json:"backup"`
 	Machines providerlocalconfigv1alpha1.MachinesConfiguration `json:"machines"`
 	Images   struct {
-		Flannel string `json:"flannel"`
-		Crun    string `json:"crun"`
+		Flannel      string `json:"flannel"`
+		Crun         string `json:"crun"`
+		LocalStorage string `json:"localStorage"`
 	} `json:"images"`
 	// Gardener is what gardenlet and gardener-operator add: they may add more.
 	Gardener apiextensionsv1.JSON `json:"gardener"`

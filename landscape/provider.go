@@ -15,6 +15,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	"gardener.cloud/gardener/charts"
+	"gardener.cloud/gardener/internal/component/localstorage"
 	"gardener.cloud/gardener/landscape/addon"
 )
 
@@ -59,10 +60,12 @@ func extensionOf(
 
 // providerValues are the values of provider-local's chart for seeds.
 func (u *upRun) providerValues(dns map[string]any) (*apiextensionsv1.JSON, error) {
-	images, err := u.artifacts.deployedImages(u.images, "flannel", "crun")
+	images, err := u.artifacts.deployedImages(u.images, "flannel", "crun", localstorage.Name)
 	if err != nil {
 		return nil, err
 	}
+	images["localStorage"] = images[localstorage.Name]
+	delete(images, localstorage.Name)
 	raw, err := json.Marshal(map[string]any{
 		"image":    u.image,
 		"dns":      dns,

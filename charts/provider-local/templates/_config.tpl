@@ -26,5 +26,6 @@ images:
   gardener: {{ .Values.image }}
   flannel: {{ toJson .Values.images.flannel }}
   crun: {{ toJson .Values.images.crun }}
+  localStorage: {{ toJson .Values.images.localStorage }}
 {{- end }}
 {{- end -}}

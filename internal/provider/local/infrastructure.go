@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	providerlocalconfigv1alpha1 "gardener.cloud/gardener/api/config/providerlocal/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
@@ -224,11 +225,12 @@ type controlPlanes struct {
 	places *places
 }
 
-func newControlPlanes(places *places, image string) *controlPlanes {
+func newControlPlanes(places *places, images providerlocalconfigv1alpha1.ImagesConfiguration) *controlPlanes {
 	return &controlPlanes{
 		places: places,
 		ControlPlane: &generic.ControlPlane{
-			Client: places.client, Reader: places.reader, Owner: Name, Components: renderCloudController(image, places.access), Shoot: renderCloudControllerAccess,
+			Client: places.client, Reader: places.reader, Owner: Name, Components: renderCloudController(images.Gardener, places.access),
+			Shoot: renderShootComponents(images.LocalStorage), StorageClasses: renderStorage(images.LocalStorage),
 		},
 	}
 }

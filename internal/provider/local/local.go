@@ -156,8 +156,8 @@ func addContainerRuntimes(p *process.Process, c *providerlocalconfigv1alpha1.Pro
 
 // addControlPlanes adds the controller of ControlPlanes, which also watches their ManagedResources.
 func addControlPlanes(p *process.Process, places *places, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
-	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.ControlPlane](newControlPlanes(places, c.Images.Gardener)))
-	o.Watch = extension.WatchManaged(generic.ControlPlaneResource, generic.ShootResource)
+	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.ControlPlane](newControlPlanes(places, c.Images)))
+	o.Watch = extension.WatchManaged(generic.ControlPlaneResource, generic.ShootResource, generic.StorageClassesResource)
 	return extension.Add(p, o)
 }
 

@@ -149,6 +149,10 @@ type ImagesConfiguration struct {
 	// Crun is the image with crun, and with the program that installs it on nodes.
 	// +optional
 	Crun string `json:"crun,omitempty"`
+
+	// LocalStorage is the image that provisions volumes of shoots as directories of their nodes. Without it, shoots have no StorageClass.
+	// +optional
+	LocalStorage string `json:"localStorage,omitempty"`
 }
 
 const (
