@@ -40,6 +40,8 @@ import (
 
 // Conditions for When, in CEL.
 const (
+	// Created selects objects that are created, for kinds whose fields cannot be changed.
+	Created = "oldObject == null"
 	// SpecChanged selects objects that are created, and those whose spec is changed.
 	SpecChanged = "oldObject == null || object.spec != oldObject.spec"
 	// DataChanged does so for the data of Secrets.
