@@ -234,22 +234,32 @@ func TestAdmission(t *testing.T) {
 	}
 
 	step("without the process, what cannot be wrong is possible")
-	env.Edit(t, c, shoot, func(s *corev1beta1.Shoot) { s.Finalizers = []string{"gardener"} })
+	for _, object := range []client.Object{shoot, profile} {
+		before := object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has its original's type
+		object.SetFinalizers([]string{"gardener"})
+		if err := c.Patch(t.Context(), object, client.MergeFrom(before)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	stop()
 	env.Edit(t, c, shoot, func(s *corev1beta1.Shoot) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, "changed", "true") })
 	env.Edit(t, c, credentialsOf("of-nobody", "", nil), func(s *corev1.Secret) { s.Labels = usesProfile })
-	longer := func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers[0].Maximum++ }
-	longer(shoot)
-	if err := c.Update(t.Context(), shoot); !apierrors.IsInternalError(err) {
+	addRegion := func() { profile.Spec.Regions = append(profile.Spec.Regions, corev1beta1.Region{Name: "other"}) }
+	addRegion()
+	if err := c.Update(t.Context(), profile); !apierrors.IsInternalError(err) {
 		t.Errorf("a spec is changed without being checked: %v", err)
 	}
-	if err := errors.Join(c.Delete(t.Context(), shoot), c.Get(t.Context(), client.ObjectKeyFromObject(shoot), shoot)); err != nil {
-		t.Fatal(err)
+	remove := func(object client.Object, change func()) {
+		if err := errors.Join(c.Delete(t.Context(), object), c.Get(t.Context(), client.ObjectKeyFromObject(object), object)); err != nil {
+			t.Fatal(err)
+		}
+		change()
+		object.SetFinalizers(nil)
+		if err := c.Update(t.Context(), object); err != nil {
+			t.Fatalf("the deletion is held up: %v", err)
+		}
+		env.AwaitGone(t, c, object)
 	}
-	longer(shoot)
-	shoot.Finalizers = nil
-	if err := c.Update(t.Context(), shoot); err != nil {
-		t.Errorf("the deletion is held up: %v", err)
-	}
-	env.AwaitGone(t, c, shoot)
+	remove(shoot, func() {})
+	remove(profile, addRegion)
 }
