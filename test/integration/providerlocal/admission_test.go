@@ -258,8 +258,9 @@ func TestAdmission(t *testing.T) {
 		if err := c.Update(t.Context(), object); err != nil {
 			t.Fatalf("the deletion is held up: %v", err)
 		}
-		env.AwaitGone(t, c, object)
 	}
 	remove(shoot, func() {})
+	env.AwaitGone(t, c, shoot)
 	remove(profile, addRegion)
+	env.AwaitGone(t, c, profile)
 }
