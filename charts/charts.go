@@ -21,12 +21,17 @@ const (
 	ProviderHosts = "provider-hosts"
 	// ProviderLocal is the chart of provider-local.
 	ProviderLocal = "provider-local"
+	// ProviderLocalAdmissionRuntime is the chart of the admission controller of provider-local, and ProviderLocalAdmissionApplication the one of what it
+	// may do in the virtual garden.
+	ProviderLocalAdmissionRuntime, ProviderLocalAdmissionApplication = "provider-local-admission-runtime", "provider-local-admission-application"
 )
 
 // Names returns the names of all charts.
-func Names() []string { return []string{Gardenlet, Operator, ProviderHosts, ProviderLocal} }
+func Names() []string {
+	return []string{Gardenlet, Operator, ProviderHosts, ProviderLocal, ProviderLocalAdmissionApplication, ProviderLocalAdmissionRuntime}
+}
 
-//go:embed all:gardenlet all:operator all:provider-hosts all:provider-local
+//go:embed all:gardenlet all:operator all:provider-hosts all:provider-local all:provider-local-admission-application all:provider-local-admission-runtime
 var files embed.FS
 
 // defaultRepository is that of the image with all processes of Gardener in the values of charts.

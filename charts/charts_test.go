@@ -51,7 +51,12 @@ func renderGarden(t *testing.T, enabled any) []*unstructured.Unstructured {
 
 func renderIn(t *testing.T, namespace string, values map[string]any) []*unstructured.Unstructured {
 	t.Helper()
-	archive, err := charts.Archive(charts.ProviderLocal)
+	return renderChart(t, charts.ProviderLocal, namespace, values)
+}
+
+func renderChart(t *testing.T, chart, namespace string, values map[string]any) []*unstructured.Unstructured {
+	t.Helper()
+	archive, err := charts.Archive(chart)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,6 +78,33 @@ func TestProviderLocal(t *testing.T) {
 		t.Errorf("the chart differs the second time (%v)", err)
 	}
 	golden.Objects(t, "provider-local.yaml", checked(t, render(t)))
+}
+
+// gardener-operator renders both charts of an admission controller with the same values, and adds its own.
+func TestProviderLocalAdmission(t *testing.T) {
+	values := func(gardener map[string]any) map[string]any {
+		return map[string]any{"image": "registry.example/gardener:v1", "replicas": 2, "gardener": gardener}
+	}
+	runtimeObjects := renderChart(t, charts.ProviderLocalAdmissionRuntime, "garden", values(map[string]any{
+		"runtimeCluster": map[string]any{"priorityClassName": "gardener-garden-system-400"},
+		"virtualCluster": map[string]any{"enabled": true, "namespace": "extension-provider-local"},
+	}))
+	virtualObjects := renderChart(t, charts.ProviderLocalAdmissionApplication, "extension-provider-local", values(map[string]any{
+		"virtualCluster": map[string]any{"enabled": true, "serviceAccount": map[string]any{"name": "extension-admission-provider-local", "namespace": "kube-system"}},
+	}))
+	for name, rendered := range map[string][]*unstructured.Unstructured{"runtime": runtimeObjects, "application": virtualObjects} {
+		var objects []client.Object
+		for _, object := range rendered {
+			objects = append(objects, object)
+		}
+		golden.Objects(t, "provider-local-admission-"+name+".yaml", objects)
+	}
+	// Who handles requests of users must not read the Secrets of the namespace garden.
+	for _, object := range runtimeObjects {
+		if object.GroupVersionKind().Group == rbacv1.GroupName {
+			t.Errorf("it has permissions in the runtime cluster: %s %s", object.GetKind(), object.GetName())
+		}
+	}
 }
 
 func TestProviderHosts(t *testing.T) {

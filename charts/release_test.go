@@ -109,6 +109,12 @@ func TestLint(t *testing.T) {
 		"provider-local for a garden": {
 			charts.ProviderLocal, "{image: registry.example/gardener:v1, gardener: {runtimeCluster: {enabled: true, priorityClassName: gardener-garden-system-200}}}",
 		},
+		"admission of provider-local": {
+			charts.ProviderLocalAdmissionRuntime, "{image: registry.example/gardener:v1, gardener: {runtimeCluster: {priorityClassName: gardener-garden-system-400}, virtualCluster: {namespace: extension-provider-local}}}",
+		},
+		"admission of provider-local in the garden": {
+			charts.ProviderLocalAdmissionApplication, "{gardener: {virtualCluster: {serviceAccount: {name: extension-admission-provider-local, namespace: kube-system}}}}",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			values := map[string]any{}

@@ -85,6 +85,15 @@ type providerHostsValues struct {
 	Gardener apiextensionsv1.JSON `json:"gardener"`
 }
 
+// providerLocalAdmissionValues are those of both charts.
+type providerLocalAdmissionValues struct {
+	Image    string `json:"image"`
+	Replicas int32  `json:"replicas"`
+	LogLevel string `json:"logLevel"`
+	// Gardener is what gardener-operator adds: it may add more.
+	Gardener apiextensionsv1.JSON `json:"gardener"`
+}
+
 type providerLocalValues struct {
 	Image    string `json:"image"`
 	Replicas int32  `json:"replicas"`
@@ -112,6 +121,7 @@ type providerLocalValues struct {
 func TestSchemas(t *testing.T) {
 	for chart, values := range map[string]any{
 		charts.Operator: operatorValues{}, charts.Gardenlet: gardenletValues{}, charts.ProviderHosts: providerHostsValues{}, charts.ProviderLocal: providerLocalValues{},
+		charts.ProviderLocalAdmissionRuntime: providerLocalAdmissionValues{}, charts.ProviderLocalAdmissionApplication: providerLocalAdmissionValues{},
 	} {
 		t.Run(chart, func(t *testing.T) {
 			s := schemas{}

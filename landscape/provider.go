@@ -26,6 +26,10 @@ func (u *upRun) providerExtension(ctx context.Context) (*operatorv1alpha1.Extens
 	if err != nil {
 		return nil, err
 	}
+	admission, err := u.providerAdmission(ctx)
+	if err != nil {
+		return nil, err
+	}
 	dns, runtimeDNS := localDNSValues(u.state.Clusters, u.state.Hosts > 0)
 	values, err := u.providerValues(dns)
 	if err != nil {
@@ -33,9 +37,33 @@ func (u *upRun) providerExtension(ctx context.Context) (*operatorv1alpha1.Extens
 	}
 	runtimeValues, err := json.Marshal(map[string]any{"image": u.image, "dns": runtimeDNS, "replicas": providerReplicas(u.state.Clusters)})
 	extension := extensionOf(charts.ProviderLocal, reference, providerResources(), values, &apiextensionsv1.JSON{Raw: runtimeValues})
+	extension.Spec.Deployment.Admission = admission
 	// Buckets are directories of the node.
 	extension.Annotations = map[string]string{constants.PodSecurityEnforce: string(podsecurityapi.LevelPrivileged)}
 	return extension, err
+}
+
+// providerAdmission pushes the charts of the admission controller of provider-local, and returns what the Extension says of it.
+func (u *upRun) providerAdmission(ctx context.Context) (*operatorv1alpha1.AdmissionDeploymentSpec, error) {
+	runtimeChart, err := u.pushChart(ctx, charts.ProviderLocalAdmissionRuntime)
+	if err != nil {
+		return nil, err
+	}
+	virtualChart, err := u.pushChart(ctx, charts.ProviderLocalAdmissionApplication)
+	if err != nil {
+		return nil, err
+	}
+	return admissionOf(runtimeChart, virtualChart, u.image, u.state.Clusters[0].replicas())
+}
+
+// admissionOf is the admission controller of an Extension, given the references of its charts.
+func admissionOf(runtimeChart, virtualChart, image string, replicas int32) (*operatorv1alpha1.AdmissionDeploymentSpec, error) {
+	values, err := json.Marshal(map[string]any{"image": image, "replicas": replicas})
+	return &operatorv1alpha1.AdmissionDeploymentSpec{
+		RuntimeCluster: &operatorv1alpha1.DeploymentSpec{Helm: &operatorv1alpha1.ExtensionHelm{OCIRepository: &gardencorev1.OCIRepository{Ref: &runtimeChart}}},
+		VirtualCluster: &operatorv1alpha1.DeploymentSpec{Helm: &operatorv1alpha1.ExtensionHelm{OCIRepository: &gardencorev1.OCIRepository{Ref: &virtualChart}}},
+		Values:         &apiextensionsv1.JSON{Raw: values},
+	}, err
 }
 
 // extensionOf is an Extension, given the reference of its chart, and the values for seeds and for the runtime cluster.
@@ -89,7 +117,7 @@ func providerReplicas(clusters []Cluster) int32 {
 func providerResources() []corev1beta1.ControllerResource {
 	var resources []corev1beta1.ControllerResource
 	for _, kind := range []string{
-		"BackupBucket", "BackupEntry", "Bastion", "ControlPlane", "DNSRecord", "Infrastructure", "OperatingSystemConfig", "Worker",
+		"BackupBucket", "BackupEntry", "Bastion", "ControlPlane", "DNSRecord", "Infrastructure", "OperatingSystemConfig", "SelfHostedShootExposure", "Worker",
 	} {
 		resources = append(resources, corev1beta1.ControllerResource{Kind: kind, Type: providerType})
 	}

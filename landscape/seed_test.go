@@ -227,6 +227,11 @@ func TestProviderExtension(t *testing.T) {
 		return &apiextensionsv1.JSON{Raw: data}
 	}
 	e := extensionOf("provider-local", "172.30.0.1:5000/charts/provider-local:v1", providerResources(), raw(map[string]any{"image": "gardener", "dns": seeds}), raw(map[string]any{"image": "gardener", "dns": garden}))
+	admission, err := admissionOf("172.30.0.1:5000/charts/runtime:v1", "172.30.0.1:5000/charts/application:v1", "gardener", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Spec.Deployment.Admission = admission
 	if errs := operatorvalidation.ValidateExtension(e); len(errs) > 0 {
 		t.Error(errs.ToAggregate())
 	}

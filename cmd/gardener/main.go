@@ -53,6 +53,7 @@ var commands = map[string]func() *cobra.Command{
 	extensioninit.Name:          extensioninit.NewCommand,
 	hosts.Name:                  hosts.NewCommand,
 	local.Name:                  local.Component().Command,
+	local.AdmissionName:         local.NewAdmissionCommand,
 	machinecontroller.Name:      machinecontroller.NewCommand,
 	machinecontroller.HostsName: machinecontroller.NewHostsCommand,
 	machinecontroller.LocalName: machinecontroller.NewLocalCommand,

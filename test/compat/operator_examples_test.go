@@ -66,6 +66,13 @@ func TestOperatorExamples(t *testing.T) {
 			case *operatorv1alpha1.Extension:
 				errs = operatorvalidation.ValidateExtension(object)
 				render(t, file, charts.ProviderLocal, object.Spec.Deployment.Extension.Values.Raw, "gardener", map[string]any{"seed": map[string]any{"name": "first"}})
+				admission := object.Spec.Deployment.Admission.Values.Raw
+				render(t, file, charts.ProviderLocalAdmissionRuntime, admission, "gardener", map[string]any{
+					"runtimeCluster": map[string]any{"priorityClassName": "a"}, "virtualCluster": map[string]any{"namespace": "b"},
+				})
+				render(t, file, charts.ProviderLocalAdmissionApplication, admission, "gardener", map[string]any{
+					"virtualCluster": map[string]any{"serviceAccount": map[string]any{"name": "a", "namespace": "b"}},
+				})
 			case *seedmanagementv1alpha1.Gardenlet:
 				seedmanagementv1alpha1.DefaultGardenlet(object)
 				errs = seedmanagementvalidation.ValidateGardenlet(object)

@@ -37,7 +37,7 @@ type backupBuckets struct {
 
 // Reconcile creates a directory, and a Secret with its path.
 func (a *backupBuckets) Reconcile(ctx context.Context, bucket *extensionsv1alpha1.BackupBucket, _ *extension.Cluster) error {
-	if err := noConfig(bucket.Spec.ProviderConfig); err != nil {
+	if err := noConfig(providerConfig, bucket.Spec.ProviderConfig); err != nil {
 		return err
 	}
 	directory, err := inside(a.directory, bucket.Name)

@@ -13,6 +13,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -55,7 +56,7 @@ func (a *bastions) Reconcile(ctx context.Context, bastion *extensionsv1alpha1.Ba
 	if cluster == nil || cluster.Seed == nil || cluster.CloudProfile == nil {
 		return fmt.Errorf("there is no Cluster %q with a seed and a cloud profile", bastion.Namespace)
 	}
-	if err := noConfig(bastion.Spec.ProviderConfig); err != nil {
+	if err := noConfig(providerConfig, bastion.Spec.ProviderConfig); err != nil {
 		return err
 	}
 	networks, err := sourceRanges(bastion.Spec.Ingress)
@@ -97,26 +98,26 @@ func (a *bastions) Reconcile(ctx context.Context, bastion *extensionsv1alpha1.Ba
 }
 
 // machines returns the cluster with the machines of a control plane.
-func (a *bastions) machines(ctx context.Context, controlPlane string) (*bastionCluster, error) {
-	infrastructure, state, err := a.infrastructure(ctx, controlPlane)
+func (p *places) machines(ctx context.Context, controlPlane string) (*bastionCluster, error) {
+	infrastructure, state, err := p.infrastructure(ctx, controlPlane)
 	if err != nil {
 		return nil, err
 	}
 	if infrastructure == nil || state.Place == nil {
 		return nil, errNoInfrastructure
 	}
-	other, err := a.other(ctx, infrastructure)
+	other, err := p.other(ctx, infrastructure)
 	if err != nil {
 		return nil, err
 	}
 	if other != nil {
 		return &bastionCluster{Client: other, reader: other}, nil
 	}
-	return a.seed(), nil
+	return p.seed(), nil
 }
 
-func (a *bastions) seed() *bastionCluster {
-	return &bastionCluster{Client: a.client, reader: a.reader, inSeed: true}
+func (p *places) seed() *bastionCluster {
+	return &bastionCluster{Client: p.client, reader: p.reader, inSeed: true}
 }
 
 // wait returns the error of a bastion that is not ready. Events of the seed requeue it, those of another cluster do not arrive here.
@@ -217,14 +218,18 @@ func (c *bastionCluster) delete(ctx context.Context, bastion *extensionsv1alpha1
 
 // watchBastions requeues Bastions when their pods or Services in the seed change. The cache has no others, see Component.
 func watchBastions(b *builder.Builder, toObjects handler.MapFunc) {
-	toBastions := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
+	b.Watches(&corev1.Pod{}, ofControlPlane(toObjects)).Watches(&corev1.Service{}, ofControlPlane(toObjects))
+}
+
+// ofControlPlane requeues the objects of a control plane when something beside its machines changes.
+func ofControlPlane(toObjects handler.MapFunc) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
 		controlPlane, ok := localv1alpha1.ControlPlaneOf(object.GetNamespace())
 		if !ok {
 			return nil
 		}
 		return toObjects(ctx, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: controlPlane}})
 	})
-	b.Watches(&corev1.Pod{}, toBastions).Watches(&corev1.Service{}, toBastions)
 }
 
 // bastionImage returns the image of bastions: that of the cloud profile's spec.bastion, or else of its first machine image. The version is the newest one if it
@@ -258,8 +263,13 @@ func bastionImage(profile *corev1beta1.CloudProfile, now time.Time) (string, err
 
 // profileConfig returns the configuration of this provider in a cloud profile.
 func profileConfig(profile *corev1beta1.CloudProfile) (*localv1alpha1.CloudProfileConfig, error) {
+	return configOf(profile.Spec.ProviderConfig)
+}
+
+// configOf decodes such a configuration. It is empty if there is none.
+func configOf(raw *runtime.RawExtension) (*localv1alpha1.CloudProfileConfig, error) {
 	config := &localv1alpha1.CloudProfileConfig{}
-	if raw := profile.Spec.ProviderConfig; raw != nil {
+	if raw != nil && len(raw.Raw) > 0 {
 		if err := json.Unmarshal(raw.Raw, config); err != nil {
 			return nil, errors.New("the configuration is not valid") // the text of the error may quote it
 		}

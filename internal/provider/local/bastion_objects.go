@@ -51,14 +51,17 @@ func bastionSelector(name string) map[string]string {
 	return selector
 }
 
-// bastionObject is the name of the objects of a Bastion. That of a Service must be short, and has no dots.
-func bastionObject(bastion string) string {
-	name := "bastion-" + bastion
+// bastionObject is the name of the objects of a Bastion.
+func bastionObject(bastion string) string { return serviceName("bastion-", bastion) }
+
+// serviceName is the name of the objects of an extension resource. That of a Service must be short, and has no dots.
+func serviceName(prefix, resource string) string {
+	name := prefix + resource
 	if len(validation.IsDNS1035Label(name)) == 0 {
 		return name
 	}
-	sum := sha256.Sum256([]byte(bastion))
-	return "bastion-" + hex.EncodeToString(sum[:16])
+	sum := sha256.Sum256([]byte(resource))
+	return prefix + hex.EncodeToString(sum[:16])
 }
 
 // bastionService is the address of a bastion. The load balancer drops connections from other networks: it is the only one that sees from where they come, as

@@ -44,7 +44,7 @@ func newContainerRuntimes(c client.Client, image string) *containerRuntimes {
 
 // Reconcile applies the RuntimeClass, and what installs crun on the nodes of the pool. It does not wait for it, as nodes may be created only later.
 func (a *containerRuntimes) Reconcile(ctx context.Context, runtime *extensionsv1alpha1.ContainerRuntime, cluster *extension.Cluster) error {
-	if err := noConfig(runtime.Spec.ProviderConfig); err != nil {
+	if err := noConfig(providerConfig, runtime.Spec.ProviderConfig); err != nil {
 		return err
 	}
 	if a.image == "" {

@@ -43,7 +43,7 @@ type infrastructures struct {
 
 // Reconcile applies the namespace with its NetworkPolicy, and reports the network of nodes, which is that of the pods of its cluster.
 func (a *infrastructures) Reconcile(ctx context.Context, infrastructure *extensionsv1alpha1.Infrastructure, cluster *extension.Cluster) error {
-	if err := noConfig(infrastructure.Spec.ProviderConfig); err != nil {
+	if err := noConfig(providerConfig, infrastructure.Spec.ProviderConfig); err != nil {
 		return err
 	}
 	if cluster == nil || cluster.Seed == nil {
@@ -237,7 +237,7 @@ func newControlPlanes(places *places, images providerlocalconfigv1alpha1.ImagesC
 
 // Reconcile applies the permissions and the cloud-controller-manager.
 func (a *controlPlanes) Reconcile(ctx context.Context, controlPlane *extensionsv1alpha1.ControlPlane, cluster *extension.Cluster) error {
-	if err := noConfig(controlPlane.Spec.ProviderConfig); err != nil {
+	if err := noConfig(providerConfig, controlPlane.Spec.ProviderConfig); err != nil {
 		return err
 	}
 	if err := a.places.permit(ctx, controlPlane.Namespace, controlPlane.Spec.SecretRef); err != nil {
@@ -277,17 +277,27 @@ func (a *controlPlanes) forbid(ctx context.Context, namespace string) error {
 	return remove(ctx, a.places.client, binding, role)
 }
 
-// noConfig refuses a providerConfig, as this provider has none. An empty object is valid.
-func noConfig(config *runtime.RawExtension) error {
+// providerConfig is the path of the configuration of most kinds.
+var providerConfig = field.NewPath("spec", "providerConfig")
+
+// noConfig refuses a configuration, as this provider has none. An empty object is valid.
+func noConfig(path *field.Path, config *runtime.RawExtension) error {
+	if errs := unknownConfig(path, config); len(errs) > 0 {
+		return errorcode.With(errs.ToAggregate(), corev1beta1.ErrorConfigurationProblem)
+	}
+	return nil
+}
+
+// unknownConfig returns the error for a configuration of a field that has none, if it is there.
+func unknownConfig(path *field.Path, config *runtime.RawExtension) field.ErrorList {
 	if config == nil || len(config.Raw) == 0 {
 		return nil
 	}
 	var content map[string]any
-	if err := json.Unmarshal(config.Raw, &content); err != nil || len(content) > 0 {
-		var kind metav1.TypeMeta
-		_ = json.Unmarshal(config.Raw, &kind) // it may have none
-		err := field.Invalid(field.NewPath("spec", "providerConfig"), kind.Kind, "the provider local has no configuration for this")
-		return errorcode.With(err, corev1beta1.ErrorConfigurationProblem)
+	if err := json.Unmarshal(config.Raw, &content); err == nil && len(content) == 0 {
+		return nil
 	}
-	return nil
+	var kind metav1.TypeMeta
+	_ = json.Unmarshal(config.Raw, &kind) // it may have none
+	return field.ErrorList{field.Invalid(path, kind.Kind, "the provider local has no configuration for this")}
 }

@@ -27,7 +27,7 @@ func isConfigurationProblem(err error) bool {
 
 func TestNoConfig(t *testing.T) {
 	for raw, fine := range map[string]bool{"": true, "{}": true, `{"apiVersion":"aws/v1","kind":"InfrastructureConfig"}`: false, `[]`: false} {
-		if err := noConfig(&runtime.RawExtension{Raw: []byte(raw)}); (err == nil) != fine || err != nil && !isConfigurationProblem(err) {
+		if err := noConfig(providerConfig, &runtime.RawExtension{Raw: []byte(raw)}); (err == nil) != fine || err != nil && !isConfigurationProblem(err) {
 			t.Errorf("%s: %v", raw, err)
 		}
 	}

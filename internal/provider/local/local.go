@@ -71,9 +71,12 @@ func Component() process.Component[providerlocalconfigv1alpha1.ProviderLocalConf
 		Options: func(_ *providerlocalconfigv1alpha1.ProviderLocalConfiguration, o *manager.Options) {
 			// Secrets are read by name, from the API server.
 			o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.Namespace{}}}
-			// Nothing else than bastions reads pods and Services from the cache.
-			bastions := cache.ByObject{Label: labels.SelectorFromSet(localv1alpha1.BastionLabels())}
-			o.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.Pod{}: bastions, &corev1.Service{}: bastions}
+			// Nothing else than bastions reads pods from the cache. Services are those of bastions and of exposures.
+			loadBalancers, _ := labels.Parse("app in (bastion, exposure)") // TestCacheOfServices parses it
+			o.Cache.ByObject = map[client.Object]cache.ByObject{
+				&corev1.Pod{}:     {Label: labels.SelectorFromSet(localv1alpha1.BastionLabels())},
+				&corev1.Service{}: {Label: loadBalancers},
+			}
 		},
 		Wire: Wire,
 	}
@@ -118,6 +121,7 @@ func WireWith(
 		add(p, classes, &operatingSystemConfigs{generic.OperatingSystemConfig{Client: p.GetClient(), Owner: Name}}),
 		addWorkers(p, places, c),
 		addBastions(p, places, c),
+		addExposures(p, places, c),
 	)
 }
 
@@ -180,6 +184,13 @@ func addWorkers(p *process.Process, places *places, c *providerlocalconfigv1alph
 func addBastions(p *process.Process, places *places, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
 	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.Bastion](&bastions{places, clock.RealClock{}}))
 	o.Watch = watchBastions
+	return extension.Add(p, o)
+}
+
+// addExposures adds the controller of SelfHostedShootExposures, which also watches their Services.
+func addExposures(p *process.Process, places *places, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
+	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.SelfHostedShootExposure](&exposures{places}))
+	o.Watch = watchExposures
 	return extension.Add(p, o)
 }
 

@@ -32,7 +32,7 @@ type networks struct {
 
 // Reconcile applies flannel. It does not wait for it, as the Worker, and with it the first node, is only created after the Network is ready.
 func (a *networks) Reconcile(ctx context.Context, network *extensionsv1alpha1.Network, _ *extension.Cluster) error {
-	if err := noConfig(network.Spec.ProviderConfig); err != nil {
+	if err := noConfig(providerConfig, network.Spec.ProviderConfig); err != nil {
 		return err
 	}
 	pods, err := netip.ParsePrefix(network.Spec.PodCIDR)

@@ -17,7 +17,7 @@ type operatingSystemConfigs struct{ generic.OperatingSystemConfig }
 
 // Reconcile renders the user data, if it is for new machines. Otherwise it adds the kubelet's settings for a shared disk.
 func (a *operatingSystemConfigs) Reconcile(ctx context.Context, osc *extensionsv1alpha1.OperatingSystemConfig, cluster *extension.Cluster) error {
-	if err := noConfig(osc.Spec.ProviderConfig); err != nil {
+	if err := noConfig(providerConfig, osc.Spec.ProviderConfig); err != nil {
 		return err
 	}
 	if osc.Spec.Purpose != extensionsv1alpha1.OperatingSystemConfigPurposeProvision {

@@ -131,7 +131,7 @@ func (d *delegate) Class(
 	_ context.Context, w *extensionsv1alpha1.Worker, cluster *extension.Cluster, pool *extensionsv1alpha1.WorkerPool, zone string,
 ) (*worker.Class, error) {
 	at := field.NewPath("spec", "pools").Index(slices.IndexFunc(w.Spec.Pools, func(p extensionsv1alpha1.WorkerPool) bool { return p.Name == pool.Name }))
-	if err := noConfig(pool.ProviderConfig); err != nil {
+	if err := noConfig(at.Child("providerConfig"), pool.ProviderConfig); err != nil {
 		return nil, err
 	}
 	image, err := imageOf(w, cluster, pool, at.Child("machineImage"))

@@ -177,7 +177,7 @@ func TestWorkerRefuses(t *testing.T) {
 		"an unknown image": {func(p *extensionsv1alpha1.WorkerPool) { p.MachineImage.Version = "3.0.0" }, "spec.pools[0].machineImage"},
 		"a configuration": {func(p *extensionsv1alpha1.WorkerPool) {
 			p.ProviderConfig = &runtime.RawExtension{Raw: []byte(`{"a":1}`)}
-		}, "spec.providerConfig"},
+		}, "spec.pools[0].providerConfig"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorker()

@@ -13,10 +13,19 @@ import (
 // Mutate returns the response with what a function changes. Objects that are being deleted stay as they are. So do fields that this version of the kind does
 // not have, but for those in lists, such as that of containers, which are replaced if they change.
 func Mutate[T client.Object](request admission.Request, object T, change func(T) error) admission.Response {
+	return mutate(request, object, change, false)
+}
+
+// MutateDeleted is Mutate that also changes objects that are being deleted.
+func MutateDeleted[T client.Object](request admission.Request, object T, change func(T) error) admission.Response {
+	return mutate(request, object, change, true)
+}
+
+func mutate[T client.Object](request admission.Request, object T, change func(T) error, deleted bool) admission.Response {
 	if err := json.Unmarshal(request.Object.Raw, object); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode %s: %w", request.Kind.Kind, err))
 	}
-	if object.GetDeletionTimestamp() != nil {
+	if !deleted && object.GetDeletionTimestamp() != nil {
 		return admission.Allowed("it is being deleted")
 	}
 	before, err := json.Marshal(object)

@@ -146,29 +146,32 @@ func TestExtensionType(t *testing.T) {
 	}
 }
 
-// TestRuntime has a validating webhook for a garden, and its certificates in the runtime cluster.
-func TestRuntime(t *testing.T) {
-	runtimeCluster := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()
-	garden := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden", UID: "u"}}).Build()
+// TestCertificateNamespace has a validating webhook for a garden, whose process runs in another cluster.
+func TestCertificateNamespace(t *testing.T) {
+	garden := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "of-garden", UID: "u"}}).Build()
 	k := newKeeper(garden, testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
-	k.Runtime, k.OwnerNamespace, k.Webhooks = runtimeCluster, "garden", []Webhook{{Name: "validate", Validating: true}}
+	only := []admissionregistrationv1.MatchCondition{{Name: "only", Expression: "true"}}
+	k.ByURL, k.CertificateNamespace, k.OwnerNamespace = true, "of-garden", "of-garden"
+	k.Webhooks = []Webhook{{Name: "validate", Validating: true, MatchConditions: only}, {Name: "mutate", MatchConditions: only}}
 	if err := k.renew(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	config := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	if err := garden.Get(t.Context(), client.ObjectKey{Name: "gardener-extension-provider-example"}, config); err != nil {
-		t.Fatal(err)
+	config, mutating := &admissionregistrationv1.ValidatingWebhookConfiguration{}, &admissionregistrationv1.MutatingWebhookConfiguration{}
+	for _, object := range []client.Object{config, mutating} {
+		if err := garden.Get(t.Context(), client.ObjectKey{Name: "gardener-extension-provider-example"}, object); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if url := config.Webhooks[0].ClientConfig.URL; url == nil || *url != "https://provider-example-webhook."+namespace+":443/validate" || config.OwnerReferences[0].Name != "garden" {
+	if url := config.Webhooks[0].ClientConfig.URL; url == nil || *url != "https://provider-example-webhook."+namespace+":443/validate" || config.OwnerReferences[0].Name != "of-garden" {
 		t.Errorf("webhook is %+v", config)
 	}
-	for name, want := range map[string]struct {
-		client client.Client
-		found  bool
-	}{"garden": {garden, false}, "runtime cluster": {runtimeCluster, true}} {
-		certificates := &corev1.SecretList{}
-		if err := want.client.List(t.Context(), certificates); err != nil || (len(certificates.Items) > 0) != want.found {
-			t.Errorf("in the %s are %d Secrets (%v)", name, len(certificates.Items), err)
-		}
+	if diff := cmp.Diff([][]admissionregistrationv1.MatchCondition{only, only}, [][]admissionregistrationv1.MatchCondition{
+		config.Webhooks[0].MatchConditions, mutating.Webhooks[0].MatchConditions,
+	}); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+	certificates := &corev1.SecretList{}
+	if err := garden.List(t.Context(), certificates, client.InNamespace("of-garden")); err != nil || len(certificates.Items) == 0 {
+		t.Errorf("there are %d Secrets (%v)", len(certificates.Items), err)
 	}
 }

@@ -68,6 +68,8 @@ type Webhook struct {
 	Rules []admissionregistrationv1.RuleWithOperations
 	// NamespaceSelector and ObjectSelector select the objects.
 	NamespaceSelector, ObjectSelector *metav1.LabelSelector
+	// MatchConditions select requests, too: others do not depend on the extension.
+	MatchConditions []admissionregistrationv1.MatchCondition
 	// IgnoreFailure lets requests pass for which the webhook did not respond. Otherwise they fail.
 	IgnoreFailure bool
 	// Timeout is for how long the kube-apiserver waits for a response. Zero means DefaultTimeout.
@@ -84,7 +86,7 @@ type Options struct {
 	Service string
 	// ServicePort is its port. Zero means 443.
 	ServicePort int32
-	// ByURL has the kube-apiserver connect by a URL with the name of the Service, for one that cannot use Services of its own cluster.
+	// ByURL has the kube-apiserver connect by a URL with the name of the Service, for one that cannot use Services of its own cluster, as that of a garden.
 	ByURL bool
 	// URL is the address, as host:port, by which the kube-apiserver connects to a process that runs outside of the cluster. Then there is no Service.
 	URL string
@@ -93,10 +95,10 @@ type Options struct {
 	Port        int
 	// Webhooks are those for the cluster of the manager.
 	Webhooks []Webhook
-	// Runtime is a client of the cluster in which the process runs, if that is not the cluster of the manager: certificates are there. So it is for admission
-	// controllers of a garden: the manager is for the virtual garden, whose kube-apiserver runs in the runtime cluster and connects by a URL.
-	Runtime client.Client
-	// OwnerNamespace is the namespace that the registration is deleted with. Empty means Namespace, and none with Runtime.
+	// CertificateNamespace is the namespace with the Secrets for certificates, in the cluster of the manager. Empty means Namespace. Admission controllers of a
+	// garden have one: they run in another cluster, where they need no permissions then.
+	CertificateNamespace string
+	// OwnerNamespace is the namespace that the registration is deleted with, in the cluster of the manager. Empty means Namespace.
 	OwnerNamespace string
 	// Shoots are the webhooks for objects in shoots. Nil means none.
 	Shoots *Shoots
@@ -214,7 +216,8 @@ func (k *keeper) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writtenWithin)
 	defer cancel()
 	certificates, err := secrets.New(ctx, secrets.Values{
-		Client: k.runtime(), Namespace: k.Namespace, Identity: k.Name + "-webhook", Clock: k.Clock,
+		// It reads from the API server, so that no cache has to hold Secrets.
+		Client: direct{k.client, k.reader}, Namespace: cmp.Or(k.CertificateNamespace, k.Namespace), Identity: k.Name + "-webhook", Clock: k.Clock,
 	})
 	if err != nil {
 		return err
@@ -253,14 +256,6 @@ func (k *keeper) renew(ctx context.Context) error {
 	return certificates.Cleanup(ctx)
 }
 
-// runtime returns a client of the cluster with the certificates, which does not need them in a cache.
-func (k *keeper) runtime() client.Client {
-	if k.Runtime != nil {
-		return k.Runtime
-	}
-	return direct{k.client, k.reader}
-}
-
 // names are the DNS names of the Service.
 func (k *keeper) names() []string {
 	if k.Service == "" {
@@ -283,19 +278,13 @@ func (k *keeper) notify(caBundle []byte) {
 
 // register writes the webhook configurations of the cluster.
 func (k *keeper) register(ctx context.Context, caBundle []byte) error {
-	owner := k.OwnerNamespace
-	if owner == "" && k.Runtime == nil {
-		owner = k.Namespace
+	owner := cmp.Or(k.OwnerNamespace, k.Namespace)
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := k.reader.Get(ctx, client.ObjectKey{Name: owner}, namespace); err != nil {
+		return fmt.Errorf("read Namespace %q: %w", owner, err)
 	}
-	var owners []metav1.OwnerReference
-	if owner != "" {
-		namespace := &metav1.PartialObjectMetadata{}
-		namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-		if err := k.reader.Get(ctx, client.ObjectKey{Name: owner}, namespace); err != nil {
-			return fmt.Errorf("read Namespace %q: %w", owner, err)
-		}
-		owners = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: namespace.Name, UID: namespace.UID}}
-	}
+	owners := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: namespace.Name, UID: namespace.UID}}
 	objects := present(Configurations(k.Options, caBundle))
 	for _, object := range objects {
 		object.SetOwnerReferences(owners)
@@ -332,7 +321,7 @@ func Configurations(
 	o Options, caBundle []byte,
 ) (*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration) {
 	connection := o.byService(caBundle)
-	if o.URL != "" || o.ByURL || o.Runtime != nil {
+	if o.URL != "" || o.ByURL {
 		connection = o.byURL(caBundle, 0)
 	}
 	return configurations(o, "", o.Webhooks, connection)
@@ -356,7 +345,7 @@ func configurations(
 			Name: w.Name + "." + strings.TrimPrefix(o.Name, "provider-") + domain, ClientConfig: connection(w.Name), Rules: w.Rules,
 			NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, FailurePolicy: &policy, TimeoutSeconds: new(int32(timeout.Seconds())),
 			MatchPolicy: new(admissionregistrationv1.Exact), SideEffects: new(admissionregistrationv1.SideEffectClassNone),
-			AdmissionReviewVersions: []string{"v1"},
+			MatchConditions: w.MatchConditions, AdmissionReviewVersions: []string{"v1"},
 		}
 		if w.Validating {
 			validating.Webhooks = append(validating.Webhooks, rendered)
@@ -364,7 +353,7 @@ func configurations(
 		}
 		mutating.Webhooks = append(mutating.Webhooks, admissionregistrationv1.MutatingWebhook{
 			Name: rendered.Name, ClientConfig: rendered.ClientConfig, Rules: rendered.Rules,
-			NamespaceSelector: rendered.NamespaceSelector, ObjectSelector: rendered.ObjectSelector,
+			NamespaceSelector: rendered.NamespaceSelector, ObjectSelector: rendered.ObjectSelector, MatchConditions: rendered.MatchConditions,
 			FailurePolicy: rendered.FailurePolicy, TimeoutSeconds: rendered.TimeoutSeconds, MatchPolicy: rendered.MatchPolicy,
 			SideEffects: rendered.SideEffects, AdmissionReviewVersions: rendered.AdmissionReviewVersions,
 			ReinvocationPolicy: new(admissionregistrationv1.NeverReinvocationPolicy),

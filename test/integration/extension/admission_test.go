@@ -41,7 +41,7 @@ func TestGardenAdmission(t *testing.T) {
 	port := ports.Free(t, 1)[0]
 	caBundle := field.NewPath("spec", "caBundle")
 	if err := webhook.Add(mgr, webhook.Options{
-		Name: "admission-test", Namespace: of, OwnerNamespace: of, Runtime: e.Client, BindAddress: address, Port: port, URL: fmt.Sprintf("%s:%d", address, port),
+		Name: "admission-test", Namespace: of, BindAddress: address, Port: port, URL: fmt.Sprintf("%s:%d", address, port),
 		Webhooks: []webhook.Webhook{
 			gardenadmission.Validator("validate-cloudprofiles", gardenadmission.CloudProfiles("local"), func(_ context.Context, profile, _ *corev1beta1.CloudProfile) error {
 				if profile.Annotations["invalid"] != "" {

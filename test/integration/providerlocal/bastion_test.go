@@ -23,38 +23,7 @@ import (
 // A bastion is a pod beside the machines, with a load balancer. It is ready when both are, and leaves nothing.
 func TestBastion(t *testing.T) {
 	e, c := cluster(t, crds.Extensions, crds.Machine, crds.Resources, crds.VerticalPodAutoscaler)
-	profile := builder.CloudProfile("local")
-	profile.Spec.MachineImages = []corev1beta1.MachineImage{{Name: "local", Versions: []corev1beta1.MachineImageVersion{
-		{ExpirableVersion: corev1beta1.ExpirableVersion{Version: "1.0.0"}},
-	}}}
-	profile.Spec.ProviderConfig = new(raw(t, &localv1alpha1.CloudProfileConfig{MachineImages: []localv1alpha1.MachineImages{{
-		Name: "local", Versions: []localv1alpha1.MachineImageVersion{{Version: "1.0.0", Image: "registry.example/machine:v1"}},
-	}}}))
-	infrastructure := &extensionsv1alpha1.Infrastructure{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: "crazy", Annotations: map[string]string{constants.GardenerOperation: constants.GardenerOperationReconcile},
-		},
-		Spec: extensionsv1alpha1.InfrastructureSpec{
-			DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "local"}, Region: "local", SecretRef: corev1.SecretReference{Namespace: namespace, Name: "cloudprovider"},
-		},
-	}
-	create(t, c,
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "extension"}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloudprovider"}},
-		&extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: namespace}, Spec: extensionsv1alpha1.ClusterSpec{
-			CloudProfile: raw(t, profile), Seed: new(raw(t, builder.Seed("local"))), Shoot: raw(t, builder.Shoot("crazy")),
-		}},
-		infrastructure,
-	)
-	// As the ServiceAccount of the chart, so that what its role lacks shows.
-	install(t, c, "extension", map[string]any{"seed": map[string]any{"name": "local"}})
-	run(t, e, as(e.Config, "extension"), "extension")
-	env.Await(t, c, infrastructure, func(i *extensionsv1alpha1.Infrastructure) error {
-		if last := i.Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded {
-			return fmt.Errorf("last operation is %+v", last)
-		}
-		return nil
-	})
+	readyInfrastructure(t, e, c)
 	playCluster(t, c)
 	number := 0
 	contract.Run(t, contract.Suite{
@@ -96,6 +65,43 @@ func TestBastion(t *testing.T) {
 			env.AwaitList(t, c, env.None[*corev1.Secret], in...)
 			env.AwaitList(t, c, env.None[*networkingv1.NetworkPolicy], in...)
 		},
+	})
+}
+
+// readyInfrastructure runs provider-local, and returns when there is a namespace for the machines of a control plane.
+func readyInfrastructure(t *testing.T, e *env.Env, c client.WithWatch) {
+	t.Helper()
+	profile := builder.CloudProfile("local")
+	profile.Spec.MachineImages = []corev1beta1.MachineImage{{Name: "local", Versions: []corev1beta1.MachineImageVersion{
+		{ExpirableVersion: corev1beta1.ExpirableVersion{Version: "1.0.0"}},
+	}}}
+	profile.Spec.ProviderConfig = new(raw(t, &localv1alpha1.CloudProfileConfig{MachineImages: []localv1alpha1.MachineImages{{
+		Name: "local", Versions: []localv1alpha1.MachineImageVersion{{Version: "1.0.0", Image: "registry.example/machine:v1"}},
+	}}}))
+	infrastructure := &extensionsv1alpha1.Infrastructure{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "crazy", Annotations: map[string]string{constants.GardenerOperation: constants.GardenerOperationReconcile},
+		},
+		Spec: extensionsv1alpha1.InfrastructureSpec{
+			DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "local"}, Region: "local", SecretRef: corev1.SecretReference{Namespace: namespace, Name: "cloudprovider"},
+		},
+	}
+	create(t, c,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "extension"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloudprovider"}},
+		&extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: namespace}, Spec: extensionsv1alpha1.ClusterSpec{
+			CloudProfile: raw(t, profile), Seed: new(raw(t, builder.Seed("local"))), Shoot: raw(t, builder.Shoot("crazy")),
+		}},
+		infrastructure,
+	)
+	// As the ServiceAccount of the chart, so that what its role lacks shows.
+	install(t, c, "extension", map[string]any{"seed": map[string]any{"name": "local"}})
+	run(t, e, as(e.Config, "extension"), "extension")
+	env.Await(t, c, infrastructure, func(i *extensionsv1alpha1.Infrastructure) error {
+		if last := i.Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded {
+			return fmt.Errorf("last operation is %+v", last)
+		}
+		return nil
 	})
 }
 

@@ -15,6 +15,9 @@ func MachineLabels() map[string]string { return map[string]string{"app": "machin
 // BastionLabels returns labels that all bastions in it have, which are pods, and nothing else.
 func BastionLabels() map[string]string { return map[string]string{"app": "bastion"} }
 
+// ExposureLabels are the labels of the load balancers of SelfHostedShootExposures beside the machines.
+func ExposureLabels() map[string]string { return map[string]string{"app": "exposure"} }
+
 // ControlPlaneOf returns the namespace of the control plane whose machines are in a namespace, and whether that has machines.
 func ControlPlaneOf(namespace string) (string, bool) {
 	return strings.CutPrefix(namespace, infrastructurePrefix)

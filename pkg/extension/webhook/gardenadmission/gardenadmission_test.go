@@ -105,9 +105,46 @@ func TestMutator(t *testing.T) {
 	}
 }
 
+// Shoots may still use a profile that is being deleted, and its status is written as that of its parent.
+func TestMutatorOfDeleted(t *testing.T) {
+	rename := func(_ context.Context, profile, _ *corev1beta1.CloudProfile) error {
+		profile.Spec.Type = "other"
+		return nil
+	}
+	r := request(t, admissionv1.Update, func(p *corev1beta1.CloudProfile) { p.DeletionTimestamp = new(metav1.Now()) }, &corev1beta1.CloudProfile{})
+	for subresource, want := range map[string]int{"": 0, "status": 1} {
+		r.SubResource = subresource
+		response := Mutator("profiles", CloudProfiles("example"), rename).Handler.Handle(t.Context(), r)
+		if !response.Allowed || len(response.Patches) != want {
+			t.Errorf("subresource %q: response is %+v", subresource, response)
+		}
+	}
+}
+
+// Requests that are left out do not depend on the process. Selections do not change each other.
+func TestWhen(t *testing.T) {
+	shoots := Shoots("x").When("spec", SpecChanged)
+	validator := Validator("v", shoots, func(context.Context, *corev1beta1.Shoot, *corev1beta1.Shoot) error { return nil })
+	mutator := Mutator("m", shoots.When("more", "true"), func(context.Context, *corev1beta1.Shoot, *corev1beta1.Shoot) error { return nil })
+	names := func(w webhook.Webhook) (list []string) {
+		for _, condition := range w.MatchConditions {
+			list = append(list, condition.Name)
+		}
+		return list
+	}
+	if diff := cmp.Diff([][]string{{"spec", "not-deleted"}, {"spec", "more"}, {"spec"}}, [][]string{
+		names(validator), names(mutator), names(shoots.webhook("", true, nil)),
+	}); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+}
+
 // TestSelectors has the rules and the labels of all kinds.
 func TestSelectors(t *testing.T) {
 	describe := func(w webhook.Webhook) string {
+		if len(w.MatchConditions) > 0 {
+			t.Errorf("it has conditions %v", w.MatchConditions)
+		}
 		rule := w.Rules[0]
 		for key, value := range w.ObjectSelector.MatchLabels {
 			return strings.Join(append(rule.APIGroups, append(rule.APIVersions, rule.Resources...)...), "/") + " " + key + "=" + value
@@ -117,13 +154,20 @@ func TestSelectors(t *testing.T) {
 	got := []string{
 		describe(Shoots("x").webhook("", true, nil)), describe(ShootsWithExtension("x").webhook("", true, nil)), describe(CloudProfiles("x").webhook("", true, nil)),
 		describe(NamespacedCloudProfiles("x").webhook("", true, nil)), describe(NamespacedCloudProfileStatuses("x").webhook("", true, nil)),
+		describe(ShootsWithNetworking("x").webhook("", true, nil)), describe(ShootsWithContainerRuntime("x").webhook("", true, nil)),
+		describe(ShootsWithOperatingSystem("x").webhook("", true, nil)), describe(CredentialsBindings("x").webhook("", true, nil)),
+		describe(SecretBindings("x").webhook("", true, nil)),
 		describe(Seeds("x").webhook("", true, nil)), describe(BackupBuckets("x").webhook("", true, nil)), describe(Credentials("x").webhook("", true, nil)),
 	}
 	const core = "core.gardener.cloud/v1beta1/"
 	if diff := cmp.Diff([]string{
 		core + "shoots provider.extensions.gardener.cloud/x=true", core + "shoots extensions.extensions.gardener.cloud/x=true",
 		core + "cloudprofiles provider.extensions.gardener.cloud/x=true", core + "namespacedcloudprofiles provider.extensions.gardener.cloud/x=true",
-		core + "namespacedcloudprofiles/status provider.extensions.gardener.cloud/x=true", core + "seeds provider.extensions.gardener.cloud/x=true",
+		core + "namespacedcloudprofiles/status provider.extensions.gardener.cloud/x=true",
+		core + "shoots networking.extensions.gardener.cloud/x=true", core + "shoots containerruntime.extensions.gardener.cloud/x=true",
+		core + "shoots operatingsystemconfig.extensions.gardener.cloud/x=true",
+		"security.gardener.cloud/v1alpha1/credentialsbindings provider.extensions.gardener.cloud/x=true",
+		core + "secretbindings provider.extensions.gardener.cloud/x=true", core + "seeds provider.extensions.gardener.cloud/x=true",
 		core + "backupbuckets provider.extensions.gardener.cloud/x=true", "/v1/secrets provider.shoot.gardener.cloud/x=true",
 	}, got); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
