@@ -23,9 +23,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/component/gardenerinfo"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/skew"
@@ -42,6 +40,8 @@ type Upgrade struct {
 	Selection Selection
 	// Soak is how long all seeds of a wave have to stay as healthy as they were before.
 	Soak time.Duration
+	// Tolerated is how many percent of the shoots of a seed may become unhealthy: on a seed with many, some do without an upgrade.
+	Tolerated int
 	// Timeout is how long a wave may take, with Soak.
 	Timeout time.Duration
 	// Clock is the source of the current time.
@@ -79,29 +79,16 @@ func (u *Upgrade) Plan(ctx context.Context) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	seeds, gardenlets, managedSeeds := &corev1beta1.SeedList{}, &seedmanagementv1alpha1.GardenletList{}, &seedmanagementv1alpha1.ManagedSeedList{}
-	inGarden := client.InNamespace(constants.GardenNamespace)
-	for _, err := range []error{u.Client.List(ctx, seeds), u.Client.List(ctx, gardenlets, inGarden), u.Client.List(ctx, managedSeeds, inGarden)} {
-		if err != nil {
-			return nil, err
-		}
+	l, err := read(ctx, u.Client)
+	if err != nil {
+		return nil, err
 	}
-	p, err := plan(&landscape{
-		seeds: byName(pointers(seeds.Items)), gardenlets: byName(pointers(gardenlets.Items)), managedSeeds: byName(pointers(managedSeeds.Items)),
-	}, u.Selection, garden)
+	p, err := plan(l, u.Selection, garden)
 	if err != nil {
 		return nil, err
 	}
 	p.Warning = warning
 	return p, nil
-}
-
-func pointers[T any](items []T) []*T {
-	out := make([]*T, 0, len(items))
-	for i := range items {
-		out = append(out, &items[i])
-	}
-	return out
 }
 
 // gardenVersion returns the version of the garden, and what should be known about it. The version is nil if the garden does not say it.
@@ -198,38 +185,34 @@ var errTimeout = errors.New("timed out")
 func (u *Upgrade) await(ctx context.Context, w *watcher, wave Wave, generations map[string]int64) error {
 	soaked := time.NewTimer(u.Soak)
 	defer soaked.Stop()
-	soaking, reported := false, map[string]string{}
-	for {
-		v, missing := w.read(), map[string]error{}
-		lost := &Stopped{Seeds: map[string]error{}}
-		for _, g := range wave.Gardenlets {
-			text, reason := "as healthy as before", v.missing(g, u.Selection.Target, generations[g.Seed])
-			if reason != nil {
-				missing[g.Seed], text = reason, reason.Error()
-			}
-			if reason := (*broken)(nil); errors.As(missing[g.Seed], &reason) {
-				lost.Seeds[g.Seed] = reason
-			}
-			if reported[g.Seed] != text {
-				reported[g.Seed] = text
-				u.Report(g.Seed, text)
-			}
-		}
+	reported := map[string]string{}
+	soaking, fresh := false, false
+	for v := w.read(); ; {
+		missing, err := u.missing(v, wave, generations, reported)
 		switch {
-		case len(lost.Seeds) > 0:
-			return lost
+		case err != nil:
+			return err
 		case len(missing) > 0:
 			soaking = false
+		case fresh && soaking:
+			return nil
 		case !soaking:
 			soaking = true
 			soaked.Reset(u.Soak)
 		}
+		fresh = false
 		select {
 		case <-w.changed:
+			v = w.read()
 		case <-soaked.C:
-			if soaking {
-				return nil
+			if !soaking {
+				continue
 			}
+			// The watch may be behind, and the next wave begins with what this decides.
+			if v, err = w.fresh(ctx); err != nil {
+				return fmt.Errorf("read seeds and shoots: %w", err)
+			}
+			fresh = true
 		case <-ctx.Done():
 			if !errors.Is(context.Cause(ctx), errTimeout) {
 				return context.Cause(ctx)
@@ -240,6 +223,28 @@ func (u *Upgrade) await(ctx context.Context, w *watcher, wave Wave, generations 
 			return &Stopped{Seeds: missing, After: u.Timeout}
 		}
 	}
+}
+
+// missing returns what the gardenlets of a wave lack, by their seeds, and reports what is not yet in reported. The error is a *Stopped if waiting does not help.
+func (u *Upgrade) missing(v *view, wave Wave, generations map[string]int64, reported map[string]string) (map[string]error, error) {
+	missing, lost := map[string]error{}, map[string]error{}
+	for _, g := range wave.Gardenlets {
+		text, reason := "as healthy as before", v.missing(g, u.Selection.Target, generations[g.Seed], u.Tolerated)
+		if reason != nil {
+			missing[g.Seed], text = reason, reason.Error()
+		}
+		if reason := (*broken)(nil); errors.As(missing[g.Seed], &reason) {
+			lost[g.Seed] = reason
+		}
+		if reported[g.Seed] != text {
+			reported[g.Seed] = text
+			u.Report(g.Seed, text)
+		}
+	}
+	if len(lost) > 0 {
+		return nil, &Stopped{Seeds: lost}
+	}
+	return missing, nil
 }
 
 // begin changes the object of a gardenlet, unless a former run has. It returns its generation. The write is finished even if ctx is done meanwhile.
