@@ -381,7 +381,7 @@ func holds(object client.Object, seed *corev1beta1.Seed, target Target) error {
 	case marked(object).Version == "" && (ready == nil || ready.Status != corev1beta1.ConditionTrue):
 		return fmt.Errorf("its condition %s is not True, so its gardenlet would not upgrade itself: repair it first", corev1beta1.SeedGardenletReady)
 	}
-	if last, err := semver.NewVersion(version(seed)); err == nil {
+	if last, err := skew.Parse(version(seed)); err == nil {
 		return skew.Replace(last, target.version)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/skew"
 )
 
 // Target is what gardenlets are upgraded to.
@@ -47,7 +48,7 @@ func (t Target) String() string { return "v" + t.version.String() }
 
 // reported says whether a gardenlet that reports a version is the one of the target.
 func (t Target) reported(version string) bool {
-	parsed, err := semver.NewVersion(version)
+	parsed, err := skew.Parse(version)
 	return err == nil && parsed.Equal(t.version)
 }
 

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/Masterminds/semver/v3"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
@@ -93,19 +92,11 @@ func (u *Upgrade) Plan(ctx context.Context) (*Plan, error) {
 
 // gardenVersion returns the version of the garden, and what should be known about it. The version is nil if the garden does not say it.
 func (u *Upgrade) gardenVersion(ctx context.Context) (garden *semver.Version, warning string, err error) {
-	info := &corev1.ConfigMap{}
-	key := client.ObjectKey{Namespace: constants.GardenerSystemPublicNamespace, Name: constants.ConfigMapNameGardenerInfo}
-	if err := u.Client.Get(ctx, key, info); apierrors.IsNotFound(err) {
-		return nil, fmt.Sprintf("ConfigMap %q does not exist, so it is not checked whether the garden is too old for the new gardenlets", key), nil
+	garden, err = gardenerinfo.Version(ctx, u.Client)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Sprintf("it is not checked whether the garden is too old for the new gardenlets: %s", err), nil
 	} else if err != nil {
-		return nil, "", fmt.Errorf("read ConfigMap %q: %w", key, err)
-	}
-	server, err := gardenerinfo.Read(info)
-	if err != nil {
-		return nil, "", fmt.Errorf("read ConfigMap %q: %w", key, err)
-	}
-	if garden, err = semver.NewVersion(server.Version); err != nil {
-		return nil, "", fmt.Errorf("read ConfigMap %q: version %q of the garden: %w", key, server.Version, err)
+		return nil, "", err
 	}
 	if late := skew.Late(garden, u.Selection.Target.version); late != nil {
 		warning = late.Error()
