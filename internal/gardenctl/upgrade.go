@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"gardener.cloud/gardener/internal/gardenctl/wave"
+	"gardener.cloud/gardener/internal/wave"
 	"gardener.cloud/gardener/internal/subcommand"
 )
 

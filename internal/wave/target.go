@@ -54,20 +54,25 @@ func (t Target) reported(version string) bool {
 
 // deployment changes the chart of a Gardenlet, and its image if it names one.
 func (t Target) deployment(d *seedmanagementv1alpha1.GardenletSelfDeployment) error {
-	chart := &d.Helm.OCIRepository
+	d.Helm.OCIRepository = t.chart(d.Helm.OCIRepository)
+	if !pinned(d.Image) {
+		return nil
+	}
+	return t.image(d.Image)
+}
+
+// chart returns the chart of the target, instead of another one.
+func (t Target) chart(chart gardencorev1.OCIRepository) gardencorev1.OCIRepository {
 	switch {
 	case t.ref != "":
-		*chart = gardencorev1.OCIRepository{Ref: &t.ref, PullSecretRef: chart.PullSecretRef, CABundleSecretRef: chart.CABundleSecretRef}
+		return gardencorev1.OCIRepository{Ref: &t.ref, PullSecretRef: chart.PullSecretRef, CABundleSecretRef: chart.CABundleSecretRef}
 	case chart.Ref != nil:
 		repository, _ := splitTag(*chart.Ref)
 		chart.Ref = new(repository + ":" + t.tag)
 	default:
 		chart.Tag, chart.Digest = &t.tag, nil
 	}
-	if !pinned(d.Image) {
-		return nil
-	}
-	return t.image(d.Image)
+	return chart
 }
 
 // pinned says whether an image does not come from the chart.

@@ -73,6 +73,16 @@ func (g Gardenlet) seeds() []string {
 	return slices.Concat([]string{g.Seed}, g.Followers, g.affected)
 }
 
+// seedsOf are those whose health depends on gardenlets.
+func seedsOf(gardenlets []Gardenlet) []string {
+	var seeds []string
+	for _, g := range gardenlets {
+		seeds = append(seeds, g.seeds()...)
+	}
+	slices.Sort(seeds)
+	return slices.Compact(seeds)
+}
+
 // Held is a seed whose gardenlet cannot be upgraded.
 type Held struct {
 	Seed, Reason string

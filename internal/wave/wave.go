@@ -1,4 +1,5 @@
-// Package wave upgrades the gardenlets of many seeds, some at a time, and stops when seeds or their shoots become worse.
+// Package wave upgrades the gardenlets of many seeds, some at a time, and stops when seeds or their shoots become worse: Upgrade for gardenctl, and Following for
+// gardener-operator.
 //
 // It reads Seeds, Gardenlets, ManagedSeeds, the metadata of Shoots, and the version of the garden; it changes the chart in Gardenlets, the image in
 // ManagedSeeds that name one, and an annotation on both. What is left to do follows from these objects only, so that a run can end at any time, and another one
@@ -137,12 +138,7 @@ func (u *Upgrade) Run(ctx context.Context) ([]Held, error) {
 func (u *Upgrade) run(ctx context.Context, number int, wave Wave) error {
 	watching, cancel := context.WithTimeoutCause(ctx, u.Timeout, errTimeout)
 	defer cancel()
-	var seeds []string
-	for _, g := range wave.Gardenlets {
-		seeds = append(seeds, g.seeds()...)
-	}
-	slices.Sort(seeds)
-	w, wait, err := watch(watching, u.Client, slices.Compact(seeds))
+	w, wait, err := watch(watching, u.Client, seedsOf(wave.Gardenlets))
 	if err != nil {
 		return fmt.Errorf("watch seeds and shoots: %w", err)
 	}

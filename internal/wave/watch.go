@@ -105,6 +105,11 @@ func readView(ctx context.Context, c client.Reader, seeds []string) (*view, erro
 	if err != nil {
 		return nil, err
 	}
+	return l.withShoots(ctx, c, seeds)
+}
+
+// withShoots reads the shoots of seeds.
+func (l *landscape) withShoots(ctx context.Context, c client.Reader, seeds []string) (*view, error) {
 	v := &view{landscape: *l, shoots: map[string][]*metav1.PartialObjectMetadata{}}
 	for _, seed := range seeds {
 		shoots, on := shootsOn(seed)
