@@ -25,6 +25,8 @@ const (
 	followingTolerated = 1
 	// recheck is when the shoots of a wave are read again. They are not watched, as a garden may have tens of thousands.
 	recheck = time.Minute
+	// settled is for how long a gardenlet has not been ready when that is its state: after an upgrade of the garden, many are not ready for a moment.
+	settled = 10 * time.Minute
 )
 
 // Following upgrades the Gardenlets that follow gardener-operator. A process may end between two steps; then the time of Soak begins again.
@@ -75,12 +77,14 @@ type groups struct {
 	next []Gardenlet
 	// atOnce get the chart without a wave, as there is no health to compare with, or no version to wait for.
 	atOnce []*seedmanagementv1alpha1.Gardenlet
+	// unsettled is how many have not been ready for a short time only.
+	unsettled int
 	// done is how many have passed.
 	done int
 }
 
 // following returns the Gardenlets that follow gardener-operator.
-func (l *landscape) following(target Target) groups {
+func (l *landscape) following(target Target, now time.Time) groups {
 	var g groups
 	for name, object := range l.gardenlets {
 		if object.Labels[operatorv1alpha1.LabelKeyGardenletAutoUpdates] != "true" || object.DeletionTimestamp != nil {
@@ -94,23 +98,32 @@ func (l *landscape) following(target Target) groups {
 		case current && waits:
 			g.done++
 		case current:
-		case waits && l.compares(object):
+		case !waits || !compares(object, l.seeds[name], now):
+			g.atOnce = append(g.atOnce, object)
+		case isReady(l.seeds[name]) || marked(object).Version != "":
 			g.next = append(g.next, l.gardenlet(object))
 		default:
-			g.atOnce = append(g.atOnce, object)
+			g.unsettled++
 		}
 	}
 	slices.SortFunc(g.running, func(a, b Gardenlet) int { return strings.Compare(a.Seed, b.Seed) })
 	return g
 }
 
-// compares says whether the seed of a Gardenlet has something to compare with: its gardenlet runs, or did before an upgrade that has not passed.
-func (l *landscape) compares(object *seedmanagementv1alpha1.Gardenlet) bool {
+// compares says whether the seed of a Gardenlet has something to compare with: its gardenlet runs, did a short time ago, or before an upgrade that has not
+// passed.
+func compares(object *seedmanagementv1alpha1.Gardenlet, seed *corev1beta1.Seed, now time.Time) bool {
 	if _, unapproved := object.Annotations[seedmanagementv1alpha1.AnnotationCreatedByGardenlet]; unapproved {
 		return false
 	}
-	ready := kube.Condition(l.seeds[object.Name].Status.Conditions, corev1beta1.SeedGardenletReady)
-	return ready != nil && ready.Status == corev1beta1.ConditionTrue || marked(object).Version != ""
+	ready := kube.Condition(seed.Status.Conditions, corev1beta1.SeedGardenletReady)
+	return marked(object).Version != "" || ready != nil && (isReady(seed) || now.Sub(ready.LastTransitionTime.Time) < settled)
+}
+
+// isReady says whether the gardenlet of a seed runs.
+func isReady(seed *corev1beta1.Seed) bool {
+	ready := kube.Condition(seed.Status.Conditions, corev1beta1.SeedGardenletReady)
+	return ready != nil && ready.Status == corev1beta1.ConditionTrue
 }
 
 // Step gives charts to the Gardenlets that need not wait, ends the wave if it has passed, and then begins the next one.
@@ -119,7 +132,7 @@ func (f *Following) Step(ctx context.Context) (Step, error) {
 	if err != nil {
 		return Step{}, err
 	}
-	g := l.following(f.Target)
+	g := l.following(f.Target, f.Clock.Now())
 	var errs []error
 	for _, object := range g.atOnce {
 		errs = append(errs, f.setChart(ctx, object))
@@ -176,7 +189,10 @@ func (f *Following) check(ctx context.Context, l *landscape, running []Gardenlet
 // begin begins the next wave, if there is one.
 func (f *Following) begin(ctx context.Context, u *Upgrade, l *landscape, g groups) (Step, error) {
 	f.healthy = time.Time{}
-	if len(g.next) == 0 {
+	switch {
+	case len(g.next) == 0 && g.unsettled > 0:
+		return Step{After: recheck}, nil
+	case len(g.next) == 0:
 		return Step{}, nil
 	}
 	size := 1 // of the first one

@@ -173,6 +173,14 @@ func TestFollowingStep(t *testing.T) {
 	expect("fourth wave", "a b c d e f g", "f g")
 }
 
+// notReadySince is a seed whose gardenlet has not reported for some time.
+func notReadySince(at time.Time) fixture {
+	return func(l *landscape) {
+		own("a", former, former, autoUpdated)(l)
+		l.seeds["a"].Status.Conditions[0].Status, l.seeds["a"].Status.Conditions[0].LastTransitionTime = corev1beta1.ConditionUnknown, metav1.NewTime(at)
+	}
+}
+
 // What has no health to compare with, or no version to wait for, gets the chart at once, and keeps the Secrets that the chart is pulled with.
 func TestFollowingAtOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -181,9 +189,11 @@ func TestFollowingAtOnce(t *testing.T) {
 		want    string // has the chart
 		marks   string
 	}{
-		"in a wave":  {fixture: own("a", former, former, autoUpdated), want: "a", marks: "a"},
-		"no Seed":    {fixture: func(l *landscape) { own("a", former, former, autoUpdated)(l); delete(l.seeds, "a") }, want: "a"},
-		"not ready":  {fixture: func(l *landscape) { own("a", former, former, autoUpdated)(l); unready("a")(l) }, want: "a"},
+		"in a wave":          {fixture: own("a", former, former, autoUpdated), want: "a", marks: "a"},
+		"no Seed":            {fixture: func(l *landscape) { own("a", former, former, autoUpdated)(l); delete(l.seeds, "a") }, want: "a"},
+		"never ready":        {fixture: func(l *landscape) { own("a", former, former, autoUpdated)(l); unready("a")(l) }, want: "a"},
+		"not ready for long": {fixture: notReadySince(now.Add(-settled)), want: "a"},
+		"not ready since the garden was upgraded": {fixture: notReadySince(now.Add(-time.Minute))},
 		"no version": {fixture: own("a", former, former, autoUpdated), version: "main", want: "a"},
 		"an image of its own": {
 			fixture: own("a", former, former, autoUpdated, func(g *seedmanagementv1alpha1.Gardenlet) {

@@ -47,11 +47,15 @@ func TestAwait(t *testing.T) {
 					w.changed <- struct{}{}
 				}
 				w.fresh = func(context.Context) (*view, error) {
+					w.mu.Lock()
+					defer w.mu.Unlock()
 					return &view{landscape: *l, shoots: map[string][]*metav1.PartialObjectMetadata{"a": shoots(current)}}, nil
 				}
 				for i, at := range tc.healthy {
 					timer := time.AfterFunc(at*time.Minute, func() {
+						w.mu.Lock()
 						current = []string{"healthy", "unhealthy"}[i%2]
+						w.mu.Unlock()
 						if i == 0 || at >= tc.behind {
 							watched()
 						}
