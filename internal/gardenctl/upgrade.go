@@ -14,8 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"gardener.cloud/gardener/internal/wave"
 	"gardener.cloud/gardener/internal/subcommand"
+	"gardener.cloud/gardener/internal/wave"
 )
 
 // upgrade is a request to upgrade gardenlets.

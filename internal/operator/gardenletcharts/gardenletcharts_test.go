@@ -24,9 +24,11 @@ func TestReconciled(t *testing.T) {
 		"another version": {change: func(g *operatorv1alpha1.Garden) { g.Status.Gardener.Version = "v1.150.0" }},
 		"no version":      {change: func(g *operatorv1alpha1.Garden) { g.Status.Gardener = nil }},
 		"changed":         {change: func(g *operatorv1alpha1.Garden) { g.Generation++ }},
-		"begun":           {change: func(g *operatorv1alpha1.Garden) { g.Status.LastOperation.State = corev1beta1.LastOperationStateProcessing }},
-		"new":             {change: func(g *operatorv1alpha1.Garden) { g.Status.LastOperation = nil }},
-		"deleted":         {change: func(g *operatorv1alpha1.Garden) { g.DeletionTimestamp = new(metav1.Now()) }},
+		"begun": {change: func(g *operatorv1alpha1.Garden) {
+			g.Status.LastOperation.State = corev1beta1.LastOperationStateProcessing
+		}},
+		"new":     {change: func(g *operatorv1alpha1.Garden) { g.Status.LastOperation = nil }},
+		"deleted": {change: func(g *operatorv1alpha1.Garden) { g.DeletionTimestamp = new(metav1.Now()) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := &operatorv1alpha1.Garden{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
