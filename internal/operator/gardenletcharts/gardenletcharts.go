@@ -74,7 +74,11 @@ func Add(mgr manager.Manager, v Values) error {
 	return builder.ControllerManagedBy(mgr).Named("gardenlet-charts").
 		// The controller is added again when the virtual garden is created again.
 		WithOptions(controller.Options{MaxConcurrentReconciles: 1, SkipNameValidation: new(true)}).
-		Watches(&operatorv1alpha1.Garden{}, toAll[client.Object]()).
+		Watches(&operatorv1alpha1.Garden{}, toAll[client.Object](), builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+			before, isGarden := e.ObjectOld.(*operatorv1alpha1.Garden)
+			after, areGardens := e.ObjectNew.(*operatorv1alpha1.Garden)
+			return isGarden && areGardens && !reconciled(before, v.Version) && reconciled(after, v.Version)
+		}})).
 		// What a wave waits for, but shoots: they are read again after a minute.
 		WatchesRawSource(source.Kind(v.Virtual.GetCache(), &seedmanagementv1alpha1.Gardenlet{}, toAll[*seedmanagementv1alpha1.Gardenlet](),
 			predicate.TypedFuncs[*seedmanagementv1alpha1.Gardenlet]{
