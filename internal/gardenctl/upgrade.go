@@ -14,15 +14,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"gardener.cloud/gardener/internal/gardenctl/wave"
 	"gardener.cloud/gardener/internal/subcommand"
+	"gardener.cloud/gardener/internal/wave"
 )
 
 // upgrade is a request to upgrade gardenlets.
 type upgrade struct {
 	version, ref, selector string
 	canaries, accepted     []string
-	size                   int
+	size, tolerated        int
 	soak, timeout          time.Duration
 	dryRun, yes            bool
 }
@@ -52,6 +52,7 @@ gardener-info.`,
 	flags.StringSliceVar(&u.canaries, "canary", nil, "a seed of the first wave, which has no others; can be repeated")
 	flags.IntVar(&u.size, "wave-size", 1, "how many gardenlets are upgraded at a time")
 	flags.DurationVar(&u.soak, "soak", 5*time.Minute, "how long the seeds of a wave have to stay as healthy as before")
+	flags.IntVar(&u.tolerated, "tolerate-unhealthy", 0, "how many percent of the shoots of a seed may become unhealthy; with more, its wave does not pass")
 	flags.DurationVar(&u.timeout, "timeout", time.Hour, "how long a wave may take, with --soak")
 	flags.StringSliceVar(&u.accepted, "accept", nil, "a seed that is worse since its upgrade, and is to be compared with how it is now; can be repeated")
 	flags.BoolVar(&u.dryRun, "dry-run", false, "print the waves, and change nothing")
@@ -75,6 +76,8 @@ func (u upgrade) selection() (s wave.Selection, err error) {
 	switch {
 	case u.size < 1:
 		return s, fmt.Errorf("--wave-size must be at least 1, not %d", u.size)
+	case u.tolerated < 0 || u.tolerated > 100:
+		return s, fmt.Errorf("--tolerate-unhealthy must be from 0 to 100, not %d", u.tolerated)
 	case u.soak < 0:
 		return s, fmt.Errorf("--soak must not be negative, and is %s", u.soak)
 	case u.timeout <= u.soak:
@@ -95,7 +98,7 @@ func (c *cli) upgradeGardenlets(ctx context.Context, u upgrade) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	run := wave.Upgrade{
-		Client: strict{g.client, stop}, Selection: selection, Soak: u.soak, Timeout: u.timeout, Clock: c.Clock, Report: c.reportSeed,
+		Client: strict{g.client, stop}, Selection: selection, Soak: u.soak, Tolerated: u.tolerated, Timeout: u.timeout, Clock: c.Clock, Report: c.reportSeed,
 	}
 	plan, err := run.Plan(ctx)
 	if err != nil {

@@ -28,6 +28,7 @@ import (
 	"gardener.cloud/gardener/internal/operator/garden/lifecycle"
 	"gardener.cloud/gardener/internal/operator/garden/reference"
 	"gardener.cloud/gardener/internal/operator/gardenlet"
+	"gardener.cloud/gardener/internal/operator/gardenletcharts"
 	"gardener.cloud/gardener/internal/operator/group"
 	"gardener.cloud/gardener/internal/operator/registrar"
 	"gardener.cloud/gardener/internal/operator/virtualcluster"
@@ -60,7 +61,7 @@ func (o *Operator) AddControllers(_ context.Context) error {
 	return errors.Join(
 		lifecycle.Add(o.Manager, lifecycle.Values{
 			RuntimeAPI: o.RuntimeAPI, Connect: o.connect, Discover: discover, Gardener: o.Gardener, Images: o.Images, SystemImages: o.SystemImages,
-			GardenletChart: o.GardenletChart, Config: o.Config, FlowMetrics: o.Flows, Clock: o.Clock,
+			Config: o.Config, FlowMetrics: o.Flows, Clock: o.Clock,
 		}),
 		// Both have the same finalizer.
 		reference.Add(o.Manager, reference.Values{Referenced: func(ctx context.Context, ref reference.Ref) (bool, error) { //nolint:contextcheck // predicates have no context
@@ -137,7 +138,14 @@ func (o *Operator) AddResources(_ context.Context, mgr manager.Manager) error {
 // and access to its virtual cluster.
 func (o *Operator) AddVirtual(_ context.Context, mgr manager.Manager, virtual cluster.Cluster) error {
 	c := &o.Config.Controllers
+	virtualAPI, err := o.connect(virtual.GetConfig())
+	if err != nil {
+		return fmt.Errorf("connect to the virtual garden: %w", err)
+	}
 	return errors.Join(
+		gardenletcharts.Add(mgr, gardenletcharts.Values{
+			Virtual: virtual, VirtualAPI: virtualAPI, Chart: o.GardenletChart, Version: o.Gardener.Version, Clock: o.Clock,
+		}),
 		gardenlet.Add(mgr, gardenlet.Values{
 			Virtual: virtual, Image: o.SystemImages.Gardener, ImageVectorOverwrite: o.ImageVectorOverwrite,
 			ComponentImageVectorOverwrites: o.ComponentImageVectorOverwrites, ConcurrentSyncs: ptr.Deref(c.GardenletDeployer.ConcurrentSyncs, 1), Clock: o.Clock,

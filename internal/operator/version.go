@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/Masterminds/semver/v3"
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,15 +25,15 @@ func checkVersion(ctx context.Context, runtimeAPI client.Reader, version string,
 		if garden.Status.Gardener == nil || garden.Status.Gardener.Version == "" {
 			continue
 		}
-		last, err := semver.NewVersion(garden.Status.Gardener.Version)
+		last, err := skew.Parse(garden.Status.Gardener.Version)
 		if err != nil {
-			log.Info("Version of the Garden is not checked, as it cannot be read", "garden", garden.Name, "version", garden.Status.Gardener.Version)
+			log.Info("Version of the Garden is not checked, as it cannot be read", "garden", garden.Name, "reason", err.Error())
 			continue
 		}
-		own, err := semver.NewVersion(version)
+		own, err := skew.Parse(version)
 		if err != nil {
-			log.Info("Version of the Garden is not checked, as that of this process cannot be read", "version", version)
-			return nil
+			log.Info("Version of the Garden is not checked, as that of this process cannot be read", "reason", err.Error())
+			return nil //nolint:nilerr // the version of a build may be none
 		}
 		if err := skew.Follow(last, own); err != nil {
 			return fmt.Errorf("Garden %q: %w", garden.Name, err)

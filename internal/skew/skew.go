@@ -8,6 +8,24 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
+// UnreadableError is about a text that is no version, such as that of a build without one. Nothing is compared with it.
+type UnreadableError struct {
+	text string
+	err  error
+}
+
+// Error implements error.
+func (e *UnreadableError) Error() string { return fmt.Sprintf("version %q: %s", e.text, e.err) }
+
+// Parse returns the version of a process. The error is an *UnreadableError.
+func Parse(text string) (*semver.Version, error) {
+	version, err := semver.NewVersion(text)
+	if err != nil {
+		return nil, &UnreadableError{text, err}
+	}
+	return version, nil
+}
+
 // Follow returns why gardener-operator with a version must not reconcile a Garden that another one has reconciled last, or nil. It may be newer by one
 // minor version, and older within the minor version, so that a patch can be rolled back.
 func Follow(last, own *semver.Version) error {

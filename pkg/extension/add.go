@@ -48,6 +48,9 @@ type Options[T extensionsv1alpha1.Object] struct {
 	// ByGeneration reconciles after each change of the spec. Otherwise reconciliation waits for the annotation gardener.cloud/operation, which
 	// gardenlet sets when it reconciles the shoot.
 	ByGeneration bool
+	// Repair says whether an object is reconciled although that was not requested, and its last operation has succeeded: what it is for is lost, such as
+	// a machine. It is called when the controller starts, and after changes that Watch watches. Nil means never.
+	Repair func(context.Context, T) (bool, error)
 	// Concurrency is how many objects are reconciled at once. Zero means 5.
 	Concurrency int
 	// Timeout limits one reconciliation. Zero means ten minutes.

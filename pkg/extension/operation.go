@@ -8,6 +8,13 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 )
 
+// repairable says whether an object is one that has been created on this seed, and has nothing to do.
+func repairable(obj extensionsv1alpha1.Object) bool {
+	last := obj.GetExtensionStatus().GetLastOperation()
+	return obj.GetDeletionTimestamp() == nil && obj.GetAnnotations()[constants.GardenerOperation] == "" &&
+		last != nil && last.State == corev1beta1.LastOperationStateSucceeded && last.Type != corev1beta1.LastOperationTypeMigrate
+}
+
 // decide returns the operation that is to be done on an object, or "" if there is nothing to do. The order matters: the infrastructure of an
 // object that migrates to another seed must not be deleted, so Migrate comes first, and a migrated object is skipped until it is deleted or
 // restored.

@@ -79,7 +79,17 @@ func (r *reconciler[T]) read(ctx context.Context, reader client.Reader, req reco
 	if err := reader.Get(ctx, req.NamespacedName, obj); err != nil || !r.responsible(obj) {
 		return obj, "", err
 	}
-	return obj, decide(obj, r.finalizer, r.ByGeneration), nil
+	operation := decide(obj, r.finalizer, r.ByGeneration)
+	if operation == "" && r.Repair != nil && repairable(obj) {
+		lost, err := r.Repair(ctx, obj)
+		if err != nil {
+			return obj, "", fmt.Errorf("check whether it is to be repaired: %w", err)
+		}
+		if lost {
+			operation = corev1beta1.LastOperationTypeReconcile
+		}
+	}
+	return obj, operation, nil
 }
 
 // operate reports that an operation has begun, does it, and reports its result.

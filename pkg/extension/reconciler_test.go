@@ -56,3 +56,43 @@ func TestReconcileWithStaleCache(t *testing.T) {
 		t.Errorf("it is restored %d times more (%v)", *actuator, err)
 	}
 }
+
+// What is lost is reconciled without a request, but only on the seed that has it, and not before a requested operation.
+func TestRepair(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := extensionsv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		last      corev1beta1.LastOperation
+		requested string
+		lost      bool
+		want      corev1beta1.LastOperationType
+	}{
+		"lost":               {last: corev1beta1.LastOperation{Type: "Create", State: "Succeeded"}, lost: true, want: "Reconcile"},
+		"not lost":           {last: corev1beta1.LastOperation{Type: "Create", State: "Succeeded"}},
+		"lost, and migrated": {last: corev1beta1.LastOperation{Type: "Migrate", State: "Succeeded"}, lost: true},
+		"lost, and waits for its state": {
+			last: corev1beta1.LastOperation{Type: "Create", State: "Succeeded"}, requested: constants.GardenerOperationWaitForState, lost: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			record := &extensionsv1alpha1.DNSRecord{
+				ObjectMeta: metav1.ObjectMeta{Name: "record"}, Spec: extensionsv1alpha1.DNSRecordSpec{DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "local"}},
+			}
+			record.Status.LastOperation = &tc.last
+			if tc.requested != "" {
+				record.Annotations = map[string]string{constants.GardenerOperation: tc.requested}
+			}
+			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(record).Build()
+			r := &reconciler[*extensionsv1alpha1.DNSRecord]{Options: Options[*extensionsv1alpha1.DNSRecord]{
+				Types: []string{"local"}, Classes: []extensionsv1alpha1.ExtensionClass{extensionsv1alpha1.ExtensionClassShoot},
+				Repair: func(context.Context, *extensionsv1alpha1.DNSRecord) (bool, error) { return tc.lost, nil },
+			}}
+			_, got, err := r.read(t.Context(), c, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(record)})
+			if err != nil || got != tc.want {
+				t.Errorf("read() = %q, %v, want %q", got, err, tc.want)
+			}
+		})
+	}
+}

@@ -38,6 +38,7 @@ var sharedAreas = []string{
 	"internal/tokenrequestor", // a controller that gardenlet runs too
 	"internal/validation",
 	"internal/vpaevictionrequirements", // a controller that gardenlet and gardener-operator run
+	"internal/wave",                    // gardenctl and gardener-operator upgrade gardenlets
 }
 
 // exceptions are allowed imports against the arrows. The paths are those of areas or of packages in them.

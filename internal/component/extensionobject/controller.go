@@ -70,13 +70,12 @@ func ReadResponsible(ctx context.Context, gardenCache client.Reader, kind, typ, 
 
 // notRunning returns why the controller of a ControllerInstallation does not run, or when to check again if nothing changes before; zero means never.
 // What has a heartbeat runs if that is not stale, even if the installation has other problems. What has none, as not all extensions do, runs unless its
-// installation is unhealthy and it has not begun what was requested.
-func notRunning(lease *coordinationv1.Lease, ci *corev1beta1.ControllerInstallation, begun bool, now time.Time) (problem string, after time.Duration) {
-	if lease != nil && lease.Spec.RenewTime != nil {
-		period := defaultHeartbeat
-		if seconds := ptr.Deref(lease.Spec.LeaseDurationSeconds, 0); seconds > 0 {
-			period = time.Duration(seconds) * time.Second
-		}
+// installation is unhealthy and it has not begun what was requested. An extension that has no heartbeat any more may have left its Lease: what it has reported
+// since, with its last operation, shows that.
+func notRunning(
+	lease *coordinationv1.Lease, ci *corev1beta1.ControllerInstallation, begun bool, reported, now time.Time,
+) (problem string, after time.Duration) {
+	if period := periodOf(lease); period > 0 && !reported.After(lease.Spec.RenewTime.Add(missedHeartbeats*period)) {
 		if after = lease.Spec.RenewTime.Add(missedHeartbeats * period).Sub(now); after > 0 {
 			return "", after
 		}
@@ -90,6 +89,25 @@ func notRunning(lease *coordinationv1.Lease, ci *corev1beta1.ControllerInstallat
 		return "", after
 	}
 	return fmt.Sprintf("it is unhealthy since %s, and has not begun: %s", healthy.LastTransitionTime.UTC().Format(time.RFC3339), healthy.Message), 0
+}
+
+// periodOf is how often a heartbeat is renewed, or zero if it is none.
+func periodOf(lease *coordinationv1.Lease) time.Duration {
+	if lease == nil || lease.Spec.RenewTime == nil {
+		return 0
+	}
+	if seconds := ptr.Deref(lease.Spec.LeaseDurationSeconds, 0); seconds > 0 {
+		return time.Duration(seconds) * time.Second
+	}
+	return defaultHeartbeat
+}
+
+// reportedAt is when a controller has reported the last operation on a resource. Zero if it has not.
+func reportedAt(obj extensionsv1alpha1.Object) time.Time {
+	if last := obj.GetExtensionStatus().GetLastOperation(); last != nil {
+		return last.LastUpdateTime.Time
+	}
+	return time.Time{}
 }
 
 // begun is whether a controller has seen the operation on a resource that was requested last.
@@ -164,7 +182,7 @@ func awaitNotRunning(ctx context.Context, v Values, kind string, seen *atomic.Va
 			return nil //nolint:nilerr // see endIfNotRunning
 		}
 		obj = seen.Load().(extensionsv1alpha1.Object) //nolint:forcetypeassert // the value has nothing else
-		problem, after := notRunning(lease, ci, begun(obj), v.Clock.Now())
+		problem, after := notRunning(lease, ci, begun(obj), reportedAt(obj), v.Clock.Now())
 		if problem != "" {
 			return fmt.Errorf("extension %q does not run: %s: see its pods and their logs in namespace %q of the seed, and ControllerInstallation %q",
 				ci.Spec.RegistrationRef.Name, problem, namespace, ci.Name)

@@ -57,13 +57,23 @@ func TestNotRunning(t *testing.T) {
 		// since is for how long the installation is healthy or not.
 		since time.Duration
 		begun bool
-		want  string
-		after time.Duration
+		// reported is how long ago the controller has reported an operation. Zero means that it has not.
+		reported time.Duration
+		want     string
+		after    time.Duration
 	}{
-		"it runs":                                {renewed: new(10 * time.Second), healthy: yes, after: 50 * time.Second},
-		"it has missed one heartbeat":            {renewed: new(59 * time.Second), healthy: yes, after: time.Second},
-		"stale":                                  {renewed: new(time.Minute), healthy: yes, want: `it has not renewed its heartbeat, Lease "gardener-extension-heartbeat", since 2026-01-02T03:03:05Z`},
-		"stale in the middle of its work":        {renewed: new(time.Hour), healthy: yes, begun: true, want: `it has not renewed its heartbeat, Lease "gardener-extension-heartbeat", since 2026-01-02T02:04:05Z`},
+		"it runs":                         {renewed: new(10 * time.Second), healthy: yes, after: 50 * time.Second},
+		"it has missed one heartbeat":     {renewed: new(59 * time.Second), healthy: yes, after: time.Second},
+		"stale":                           {renewed: new(time.Minute), healthy: yes, want: `it has not renewed its heartbeat, Lease "gardener-extension-heartbeat", since 2026-01-02T03:03:05Z`},
+		"stale in the middle of its work": {renewed: new(time.Hour), healthy: yes, begun: true, want: `it has not renewed its heartbeat, Lease "gardener-extension-heartbeat", since 2026-01-02T02:04:05Z`},
+		"stale, and last reported before": {
+			renewed: new(time.Hour), healthy: yes, begun: true, reported: time.Hour - time.Minute,
+			want: `it has not renewed its heartbeat, Lease "gardener-extension-heartbeat", since 2026-01-02T02:04:05Z`,
+		},
+		"the Lease is left of a version with a heartbeat": {renewed: new(time.Hour), healthy: yes, begun: true, reported: time.Second},
+		"the Lease is left, unhealthy": {
+			renewed: new(time.Hour), healthy: no, since: time.Hour, reported: time.Second, want: "it is unhealthy since 2026-01-02T02:04:05Z, and has not begun: no pods",
+		},
 		"with a period of its own":               {renewed: new(time.Minute), period: 60, healthy: yes, after: time.Minute},
 		"its clock is ahead":                     {renewed: new(-time.Minute), healthy: yes, after: 2 * time.Minute},
 		"it runs, and one of two pods does not":  {renewed: new(10 * time.Second), healthy: no, since: time.Hour, after: 50 * time.Second},
@@ -92,7 +102,11 @@ func TestNotRunning(t *testing.T) {
 					Type: corev1beta1.ControllerInstallationHealthy, Status: tc.healthy, Message: "no pods", LastTransitionTime: metav1.NewTime(now.Add(-tc.since)),
 				}}
 			}
-			if got, after := notRunning(lease, ci, tc.begun, now); got != tc.want || after != tc.after {
+			var reported time.Time
+			if tc.reported > 0 {
+				reported = now.Add(-tc.reported)
+			}
+			if got, after := notRunning(lease, ci, tc.begun, reported, now); got != tc.want || after != tc.after {
 				t.Errorf("notRunning() = %q, %s, want %q, %s", got, after, tc.want, tc.after)
 			}
 		})

@@ -2,11 +2,17 @@
 package gardenerinfo
 
 import (
+	"context"
+	"fmt"
+
+	"github.com/Masterminds/semver/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/skew"
 )
 
 // keyAPIServer is the key of what it says of gardener-apiserver, as YAML.
@@ -36,4 +42,23 @@ func ConfigMap(server APIServer) (*corev1.ConfigMap, error) {
 func Read(info *corev1.ConfigMap) (server APIServer, err error) {
 	err = yaml.Unmarshal([]byte(info.Data[keyAPIServer]), &server)
 	return server, err
+}
+
+// Version returns the version of a garden. A garden may not publish it, or not to this client: then the error is one of the API. If the version cannot be read,
+// it is a *skew.UnreadableError.
+func Version(ctx context.Context, garden client.Reader) (*semver.Version, error) {
+	info := &corev1.ConfigMap{}
+	key := client.ObjectKey{Namespace: constants.GardenerSystemPublicNamespace, Name: constants.ConfigMapNameGardenerInfo}
+	if err := garden.Get(ctx, key, info); err != nil {
+		return nil, fmt.Errorf("read ConfigMap %q of the garden: %w", key, err)
+	}
+	server, err := Read(info)
+	if err != nil {
+		return nil, fmt.Errorf("read ConfigMap %q of the garden: %w", key, err)
+	}
+	version, err := skew.Parse(server.Version)
+	if err != nil {
+		return nil, fmt.Errorf("read ConfigMap %q of the garden: %w", key, err)
+	}
+	return version, nil
 }

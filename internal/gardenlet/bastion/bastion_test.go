@@ -6,6 +6,7 @@ import (
 	"errors"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -181,6 +182,35 @@ func TestOrphan(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.kept, kept); diff != "" {
 				t.Errorf("Bastions in the seed are in (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// An extension that does not try again by itself is requested to, but not all the time.
+func TestRetry(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		state     corev1beta1.LastOperationState
+		requested string // the annotation gardener.cloud/operation
+		at        string // gardener.cloud/timestamp
+		want      time.Duration
+		failed    bool
+	}{
+		"it is ready":                   {state: "Succeeded", at: now.Add(-time.Hour).Format(time.RFC3339Nano)},
+		"it has failed just now":        {state: "Error", at: now.Add(-20 * time.Second).Format(time.RFC3339Nano), want: 40 * time.Second, failed: true},
+		"it has failed":                 {state: "Error", at: now.Add(-time.Hour).Format(time.RFC3339Nano), failed: true},
+		"it has failed, without a time": {state: "Failed", failed: true},
+		"it is requested":               {state: "Error", requested: "reconcile", at: now.Add(-time.Hour).Format(time.RFC3339Nano)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &extensionsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"gardener.cloud/timestamp": tc.at}}}
+			if tc.requested != "" {
+				b.Annotations["gardener.cloud/operation"] = tc.requested
+			}
+			b.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeCreate, State: tc.state}
+			if got, failed := retryIn(b, now); got != tc.want || failed != tc.failed {
+				t.Errorf("retryIn() = %s, %v, want %s, %v", got, failed, tc.want, tc.failed)
 			}
 		})
 	}

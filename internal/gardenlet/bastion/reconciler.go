@@ -25,6 +25,9 @@ import (
 	"gardener.cloud/gardener/internal/shoot/technicalid"
 )
 
+// retryPeriod is how long after a request a Bastion that has failed is requested again: a user waits for it.
+const retryPeriod = time.Minute
+
 type reconciler struct {
 	Values
 	gardenCache client.Client
@@ -67,7 +70,26 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if kube.Contested(err) {
 		return kube.Result(err)
 	}
-	return kube.Result(errors.Join(err, r.report(ctx, bastion, outcome(inSeed, err))))
+	if err := errors.Join(err, r.report(ctx, bastion, outcome(inSeed, err))); err != nil {
+		return kube.Result(err)
+	}
+	after, failed := retryIn(inSeed, r.Clock.Now())
+	if !failed {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{RequeueAfter: max(after, time.Second)}, nil // it may have failed after the request above
+}
+
+// retryIn returns after which time a Bastion that has failed is requested again. It is false for one that has not failed.
+func retryIn(inSeed *extensionsv1alpha1.Bastion, now time.Time) (time.Duration, bool) {
+	if extensionobject.Judge(inSeed).Error == nil {
+		return 0, false
+	}
+	requested, err := time.Parse(time.RFC3339Nano, inSeed.Annotations[constants.GardenerTimestamp])
+	if err != nil {
+		return 0, true
+	}
+	return max(requested.Add(retryPeriod).Sub(now), 0), true
 }
 
 // shootOf returns the Shoot of a Bastion, or nil if it does not exist or has no control plane on this seed: then a gardenlet may not read it. The
@@ -101,7 +123,8 @@ func (r *reconciler) apply(ctx context.Context, bastion *operationsv1alpha1.Bast
 		if inSeed.UID == "" { // it is immutable, and so is the key
 			inSeed.Spec.UserData = userData(bastion.Spec.SSHPublicKey)
 		}
-		if inSeed.UID == "" || !apiequality.Semantic.DeepEqual(before, &inSeed.Spec) {
+		after, failed := retryIn(inSeed, r.Clock.Now())
+		if inSeed.UID == "" || !apiequality.Semantic.DeepEqual(before, &inSeed.Spec) || failed && after == 0 {
 			logf.FromContext(ctx).Info("Requesting reconciliation by the extension", "bastion", client.ObjectKeyFromObject(inSeed))
 			metav1.SetMetaDataAnnotation(&inSeed.ObjectMeta, constants.GardenerOperation, constants.GardenerOperationReconcile)
 			metav1.SetMetaDataAnnotation(&inSeed.ObjectMeta, constants.GardenerTimestamp, r.Clock.Now().UTC().Format(time.RFC3339Nano))

@@ -5,14 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/pkg/destination"
@@ -115,55 +110,5 @@ func TestKubeconfigs(t *testing.T) {
 				t.Errorf("the error is %v, want %q, and no content", err, tc.want)
 			}
 		})
-	}
-}
-
-func TestUpdateCharts(t *testing.T) {
-	labelled := func(g *seedmanagementv1alpha1.Gardenlet) {
-		g.Labels = map[string]string{"operator.gardener.cloud/auto-update-gardenlet-helm-chart-ref": "true"}
-	}
-	scheme := runtime.NewScheme()
-	if err := seedmanagementv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	const want = "registry.example/charts/gardenlet:v2"
-	current := builder.Gardenlet("a", labelled, func(g *seedmanagementv1alpha1.Gardenlet) {
-		g.Name, g.Spec.Deployment.Helm.OCIRepository.Ref = "current", new(want)
-	})
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
-		builder.Gardenlet("a", func(g *seedmanagementv1alpha1.Gardenlet) { g.Name = "pinned" }), current,
-		builder.Gardenlet("a", labelled, func(g *seedmanagementv1alpha1.Gardenlet) {
-			g.Spec.Deployment.Helm.OCIRepository = gardencorev1.OCIRepository{
-				Repository: new("registry.example/gardenlet"), Tag: new("v1"), PullSecretRef: &corev1.LocalObjectReference{Name: "pull"},
-			}
-		}),
-	).Build()
-	before := map[string]string{}
-	for _, name := range []string{"current", "pinned"} {
-		g := &seedmanagementv1alpha1.Gardenlet{}
-		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: name}, g); err != nil {
-			t.Fatal(err)
-		}
-		before[name] = g.ResourceVersion
-	}
-	if err := UpdateCharts(t.Context(), c, want); err != nil {
-		t.Fatal(err)
-	}
-	updated := &seedmanagementv1alpha1.Gardenlet{}
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "a"}, updated); err != nil {
-		t.Fatal(err)
-	}
-	expected := gardencorev1.OCIRepository{Ref: new(want), PullSecretRef: &corev1.LocalObjectReference{Name: "pull"}}
-	if diff := cmp.Diff(expected, updated.Spec.Deployment.Helm.OCIRepository); diff != "" {
-		t.Errorf("the chart of a labelled Gardenlet (-want +got):\n%s", diff)
-	}
-	for name, version := range before {
-		g := &seedmanagementv1alpha1.Gardenlet{}
-		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: name}, g); err != nil {
-			t.Fatal(err)
-		}
-		if g.ResourceVersion != version {
-			t.Errorf("Gardenlet %q has been written", name)
-		}
 	}
 }

@@ -41,6 +41,9 @@ type bastions struct {
 // bastionRecheck is how often a bastion in another cluster is checked: its events do not arrive here, and a user waits for it.
 const bastionRecheck = 2 * time.Second
 
+// bastionLost is how long a pod may exist after the end of its grace period. Its kubelet deletes it within seconds.
+const bastionLost = 30 * time.Second
+
 // errNoInfrastructure is the error for a control plane without an Infrastructure that has said where its machines are.
 var errNoInfrastructure = &extension.Wait{Reason: "The Shoot has no infrastructure yet", After: namespaceRecheck}
 
@@ -82,7 +85,7 @@ func (a *bastions) Reconcile(ctx context.Context, bastion *extensionsv1alpha1.Ba
 	if err != nil {
 		return err
 	}
-	if err := at.ensurePod(ctx, bastionPod(namespace, name, image)); err != nil {
+	if err := at.ensurePod(ctx, bastionPod(namespace, name, image), a.clock.Now()); err != nil {
 		return err
 	}
 	service := &corev1.Service{}
@@ -129,8 +132,24 @@ func (c *bastionCluster) wait(reason string) error {
 	return wait
 }
 
-// ensurePod creates the pod, and waits until it accepts connections. One that exists stays as it is, unless it has ended, as when its node was shut down.
-func (c *bastionCluster) ensurePod(ctx context.Context, pod *corev1.Pod) error {
+// Repair says whether the pod of a bastion is lost, or does not accept connections, as when its node does not report any more. Only the seed reports it.
+func (a *bastions) Repair(ctx context.Context, bastion *extensionsv1alpha1.Bastion) (bool, error) {
+	at, err := a.machines(ctx, bastion.Namespace)
+	if err != nil || !at.inSeed {
+		return false, nil //nolint:nilerr // it is reported when the bastion is reconciled
+	}
+	pod, key := &corev1.Pod{}, client.ObjectKey{Namespace: localv1alpha1.InfrastructureNamespace(bastion.Namespace), Name: bastionObject(bastion.Name)}
+	if err := a.client.Get(ctx, key, pod); apierrors.IsNotFound(err) {
+		return true, nil
+	} else if err != nil {
+		return false, fmt.Errorf("read Pod %q: %w", key.Name, err)
+	}
+	return pod.DeletionTimestamp != nil || !isReady(pod), nil
+}
+
+// ensurePod creates the pod, and waits until it accepts connections. One that exists stays as it is, unless it has ended, as when its node was shut down, or
+// is not deleted in time, as when its node is lost.
+func (c *bastionCluster) ensurePod(ctx context.Context, pod *corev1.Pod, now time.Time) error {
 	current := &corev1.Pod{}
 	err := c.reader.Get(ctx, client.ObjectKeyFromObject(pod), current)
 	switch {
@@ -142,18 +161,38 @@ func (c *bastionCluster) ensurePod(ctx context.Context, pod *corev1.Pod) error {
 	case err != nil:
 		return fmt.Errorf("read Pod %q: %w", pod.Name, err)
 	case current.DeletionTimestamp != nil:
-		return c.wait("A former pod of the bastion is being deleted")
+		return c.awaitEnd(ctx, current, now, "A former pod of the bastion is being deleted")
 	case current.Status.Phase == corev1.PodFailed || current.Status.Phase == corev1.PodSucceeded:
 		if err := remove(ctx, c, current); err != nil {
 			return err
 		}
 		return c.wait("The pod of the bastion has ended, and is replaced")
-	case !slices.ContainsFunc(current.Status.Conditions, func(condition corev1.PodCondition) bool {
-		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
-	}):
+	case !isReady(current) && slices.ContainsFunc(current.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Ready }):
+		return c.wait(fmt.Sprintf("Node %q of the bastion does not report any more", current.Spec.NodeName))
+	case !isReady(current):
 		return c.wait("The bastion is starting" + problem(current))
 	}
 	return nil
+}
+
+// awaitEnd waits for the end of a pod that is being deleted. That of a lost node is not deleted otherwise; it has no data, so that it may still run.
+func (c *bastionCluster) awaitEnd(ctx context.Context, pod *corev1.Pod, now time.Time, reason string) error {
+	if left := pod.DeletionTimestamp.Add(bastionLost).Sub(now); left > 0 {
+		if !c.inSeed {
+			left = min(left, bastionRecheck)
+		}
+		return &extension.Wait{Reason: reason, After: left}
+	}
+	if err := c.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete Pod %q, whose node is lost: %w", pod.Name, err)
+	}
+	return &extension.Wait{Reason: fmt.Sprintf("Node %q of the bastion is lost, and its pod is deleted", pod.Spec.NodeName), After: bastionRecheck}
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
+		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+	})
 }
 
 // problem returns what keeps a pod from becoming ready, if that is known. It is only the reason: texts would be others each time.
@@ -172,14 +211,14 @@ func (a *bastions) Delete(ctx context.Context, bastion *extensionsv1alpha1.Basti
 	if err != nil {
 		return err
 	}
-	return at.delete(ctx, bastion)
+	return at.delete(ctx, bastion, a.clock.Now())
 }
 
 // ForceDelete does not wait for another cluster, which may not exist any more.
 func (a *bastions) ForceDelete(ctx context.Context, bastion *extensionsv1alpha1.Bastion, _ *extension.Cluster) error {
 	at, err := a.locate(ctx, bastion.Namespace)
 	if err == nil {
-		err = at.delete(ctx, bastion)
+		err = at.delete(ctx, bastion, a.clock.Now())
 	}
 	if err != nil && (at == nil || !at.inSeed) {
 		logf.FromContext(ctx).Info("Not waiting for the deletion of a bastion in another cluster", "result", err.Error())
@@ -198,14 +237,18 @@ func (a *bastions) locate(ctx context.Context, controlPlane string) (*bastionClu
 }
 
 // delete deletes the objects of a bastion: the address first, and the policy when the pod has ended.
-func (c *bastionCluster) delete(ctx context.Context, bastion *extensionsv1alpha1.Bastion) error {
+func (c *bastionCluster) delete(ctx context.Context, bastion *extensionsv1alpha1.Bastion, now time.Time) error {
 	meta := metav1.ObjectMeta{Namespace: localv1alpha1.InfrastructureNamespace(bastion.Namespace), Name: bastionObject(bastion.Name)}
-	objects := []client.Object{&corev1.Service{ObjectMeta: meta}, &corev1.Pod{ObjectMeta: meta}}
+	pod := &corev1.Pod{ObjectMeta: meta}
+	objects := []client.Object{&corev1.Service{ObjectMeta: meta}, pod}
 	if err := remove(ctx, c, objects...); err != nil {
 		return err
 	}
 	for _, object := range objects {
 		err := c.reader.Get(ctx, client.ObjectKeyFromObject(object), object)
+		if err == nil && object == pod && pod.DeletionTimestamp != nil {
+			return c.awaitEnd(ctx, pod, now, "The bastion is being deleted")
+		}
 		if err == nil {
 			return c.wait("The bastion is being deleted")
 		}

@@ -113,6 +113,7 @@ func bastionPod(namespace, name, image string) *corev1.Pod {
 			TerminationGracePeriodSeconds: new(int64(5)), // connections end with it
 			AutomountServiceAccountToken:  new(false),
 			EnableServiceLinks:            new(false),
+			Tolerations:                   []corev1.Toleration{shortly(corev1.TaintNodeNotReady), shortly(corev1.TaintNodeUnreachable)},
 			InitContainers: []corev1.Container{{
 				Name: "userdata", Image: image, Command: []string{"/bin/bash", dir + "prepare"},
 				SecurityContext: confined(corev1.SecurityContext{RunAsUser: new(int64(0))}, "CHOWN", "DAC_OVERRIDE", "FOWNER"),
@@ -148,8 +149,23 @@ func bastionPod(namespace, name, image string) *corev1.Pod {
 	}
 }
 
-// nowhere are networks that nobody connects from.
-var nowhere = map[bool]string{true: "255.255.255.255/32", false: "::/128"}
+// shortly has a pod deleted a minute after its node got a taint, and not five: a user waits.
+func shortly(taint string) corev1.Toleration {
+	return corev1.Toleration{Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(60))}
+}
+
+// ipFamilies are those that a bastion can have networks of.
+var ipFamilies = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+
+// noClient has, for each IP family, a network that has no clients.
+var noClient = map[corev1.IPFamily]string{corev1.IPv4Protocol: "255.255.255.255/32", corev1.IPv6Protocol: "::/128"}
+
+func familyOf(network netip.Prefix) corev1.IPFamily {
+	if network.Addr().Is4() {
+		return corev1.IPv4Protocol
+	}
+	return corev1.IPv6Protocol
+}
 
 // sourceRanges returns the networks from which a bastion can be reached: those of the ingress, without their exceptions. There is at least one of each IP
 // family: a Service without a source range of its family would be open to everybody.
@@ -161,7 +177,7 @@ func sourceRanges(ingress []extensionsv1alpha1.BastionIngressPolicy) ([]string, 
 	if number > mostSourceRanges { // to take exceptions out takes time with the square of their number
 		return nil, field.TooMany(field.NewPath("spec", "ingress"), number, mostSourceRanges)
 	}
-	byFamily := map[bool][]netip.Prefix{}
+	byFamily := map[corev1.IPFamily][]netip.Prefix{}
 	for i, policy := range ingress {
 		path := field.NewPath("spec", "ingress").Index(i).Child("ipBlock")
 		network, err := networkOf(policy.IPBlock.CIDR, path.Child("cidr"))
@@ -176,19 +192,19 @@ func sourceRanges(ingress []extensionsv1alpha1.BastionIngressPolicy) ([]string, 
 			}
 			excluded = append(excluded, other)
 		}
-		v4 := network.Addr().Is4()
-		parts, ok := without(byFamily[v4], network, excluded)
-		if byFamily[v4] = parts; !ok {
+		family := familyOf(network)
+		parts, ok := without(byFamily[family], network, excluded)
+		if byFamily[family] = parts; !ok {
 			return nil, field.Forbidden(field.NewPath("spec", "ingress"),
 				fmt.Sprintf("has more than %d networks of an IP family, without their exceptions: name fewer, or larger ones", mostSourceRanges))
 		}
 	}
 	var ranges []string
-	for _, v4 := range []bool{true, false} {
-		if len(byFamily[v4]) == 0 {
-			ranges = append(ranges, nowhere[v4])
+	for _, family := range ipFamilies {
+		if len(byFamily[family]) == 0 {
+			ranges = append(ranges, noClient[family])
 		}
-		for _, network := range byFamily[v4] {
+		for _, network := range byFamily[family] {
 			ranges = append(ranges, network.String())
 		}
 	}

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/pem"
@@ -25,7 +26,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
@@ -262,6 +265,80 @@ func TestBastion(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What runs on a lost node is not ready, and its kubelet does not delete it: the pod is replaced, and does not keep the bastion from being deleted.
+func TestBastionOnLostNode(t *testing.T) {
+	forced := 0
+	seed := interceptor.NewClient(newSeed(t, "").(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // it is a fake one
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			o := (&client.DeleteOptions{}).ApplyOptions(options)
+			if ptr.Deref(o.GracePeriodSeconds, 5) > 0 {
+				return c.Delete(ctx, object, options...)
+			}
+			forced++
+			object.SetFinalizers(nil) // stands for the kubelet
+			return c.Update(ctx, object)
+		},
+	})
+	clock := testingclock.NewFakePassiveClock(time.Now())
+	a, bastion, cluster := &bastions{placesOf(seed), clock}, newBastion(policyOf("203.0.113.7/32")), ofBastion(t)
+	infrastructure := newInfrastructure()
+	if err := infrastructuresIn(seed, seed).Reconcile(t.Context(), infrastructure, cluster); err != nil {
+		t.Fatal(err)
+	}
+	if err := seed.Create(t.Context(), infrastructure); err != nil {
+		t.Fatal(err)
+	}
+	repair := func(want bool, when string) {
+		t.Helper()
+		if got, err := a.Repair(t.Context(), bastion); got != want || err != nil {
+			t.Errorf("%s: Repair() = %v, %v", when, got, err)
+		}
+	}
+	key := client.ObjectKey{Namespace: "infra-shoot--dev--crazy", Name: "bastion-cli-a"}
+	start := func() {
+		t.Helper()
+		waits(t, a.Reconcile(t.Context(), bastion, cluster), "The bastion is starting")
+		pod := &corev1.Pod{}
+		if err := seed.Get(t.Context(), key, pod); err != nil {
+			t.Fatal(err)
+		}
+		pod.Finalizers, pod.Spec.NodeName = []string{"example.com/kubelet"}, "n1"
+		if err := seed.Update(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+		setStatus(t, seed, func(pod *corev1.Pod, service *corev1.Service) {
+			ready(pod, service)
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "sshd", Ready: true}}
+		})
+		if err := a.Reconcile(t.Context(), bastion, cluster); err != nil {
+			t.Fatal(err)
+		}
+		repair(false, "ready")
+	}
+	start()
+	setStatus(t, seed, func(pod *corev1.Pod, _ *corev1.Service) { pod.Status.Conditions[0].Status = corev1.ConditionFalse })
+	repair(true, "not ready")
+	waits(t, a.Reconcile(t.Context(), bastion, cluster), `Node "n1" of the bastion does not report any more`)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	if err := seed.Delete(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	repair(true, "being deleted")
+	waits(t, a.Reconcile(t.Context(), bastion, cluster), "A former pod of the bastion is being deleted")
+	clock.SetTime(time.Now().Add(time.Minute))
+	waits(t, a.Reconcile(t.Context(), bastion, cluster), `Node "n1" of the bastion is lost, and its pod is deleted`)
+	repair(true, "gone")
+	start()
+
+	clock.SetTime(time.Now())
+	waits(t, a.Delete(t.Context(), bastion, cluster), "The bastion is being deleted")
+	clock.SetTime(time.Now().Add(time.Minute))
+	waits(t, a.Delete(t.Context(), bastion, cluster), `Node "n1" of the bastion is lost, and its pod is deleted`)
+	if err := a.Delete(t.Context(), bastion, cluster); err != nil || forced != 2 {
+		t.Errorf("Delete() = %v, and %d pods were deleted without a grace period", err, forced)
 	}
 }
 

@@ -182,8 +182,9 @@ func addWorkers(p *process.Process, places *places, c *providerlocalconfigv1alph
 
 // addBastions adds the controller of Bastions, which also watches their pods and Services.
 func addBastions(p *process.Process, places *places, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
-	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.Bastion](&bastions{places, clock.RealClock{}}))
-	o.Watch = watchBastions
+	actuator := &bastions{places, clock.RealClock{}}
+	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.Bastion](actuator))
+	o.Watch, o.Repair = watchBastions, actuator.Repair
 	return extension.Add(p, o)
 }
 

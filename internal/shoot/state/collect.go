@@ -27,8 +27,10 @@ import (
 	"gardener.cloud/gardener/pkg/secrets"
 )
 
-// Collect reads the state of the control plane in a namespace of the seed. The BackupEntry is in no namespace.
-func Collect(ctx context.Context, seedAPI client.Reader, namespace, backupEntry string) (*corev1beta1.ShootStateSpec, error) {
+// Collect reads the state of the control plane in a namespace of the seed. The BackupEntry is in no namespace. The workers are those of the Shoot.
+func Collect(
+	ctx context.Context, seedAPI client.Reader, namespace, backupEntry string, workers []corev1beta1.Worker,
+) (*corev1beta1.ShootStateSpec, error) {
 	spec, list := &corev1beta1.ShootStateSpec{}, &corev1.SecretList{}
 	if err := seedAPI.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{secrets.LabelKeyPersist: "true"}); err != nil {
 		return nil, fmt.Errorf("list Secrets: %w", err)
@@ -44,6 +46,15 @@ func Collect(ctx context.Context, seedAPI client.Reader, namespace, backupEntry 
 	if machines != nil {
 		spec.Gardener = append(spec.Gardener, *machines)
 	}
+	runtimes := &extensionsv1alpha1.ContainerRuntimeList{}
+	if err := seedAPI.List(ctx, runtimes, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list ContainerRuntimes: %w", err)
+	}
+	stale, err := encodeRuntimes(runtimes.Items, workers)
+	if err != nil {
+		return nil, err
+	}
+	spec.Gardener = append(spec.Gardener, stale...)
 	if spec.Extensions, err = collectExtensions(ctx, seedAPI, namespace, backupEntry); err != nil {
 		return nil, err
 	}

@@ -147,6 +147,47 @@ func Machines(spec *corev1beta1.ShootStateSpec) (*runtime.RawExtension, error) {
 	return spec.Gardener[at].Data.DeepCopy(), nil
 }
 
+// encodeRuntimes returns the ContainerRuntimes that no worker pool has any more. What they have in the shoot can only be deleted while it is awake, by an
+// extension that finds them on the next seed.
+func encodeRuntimes(runtimes []extensionsv1alpha1.ContainerRuntime, workers []corev1beta1.Worker) ([]corev1beta1.GardenerResourceData, error) {
+	var list []corev1beta1.GardenerResourceData
+	for i := range runtimes {
+		runtimeObject := &runtimes[i]
+		if slices.ContainsFunc(workers, func(w corev1beta1.Worker) bool { return hasRuntime(&w, &runtimeObject.Spec) }) {
+			continue
+		}
+		raw, err := json.Marshal(runtimeObject.Spec)
+		if err != nil {
+			return nil, fmt.Errorf("encode ContainerRuntime %q", runtimeObject.Name) // the error itself may quote its configuration
+		}
+		list = append(list, corev1beta1.GardenerResourceData{
+			Name: constants.DataTypeContainerRuntime + "-" + runtimeObject.Name, Type: constants.DataTypeContainerRuntime, Data: runtime.RawExtension{Raw: raw},
+		})
+	}
+	return list, nil
+}
+
+// hasRuntime says whether a worker pool has a runtime.
+func hasRuntime(worker *corev1beta1.Worker, spec *extensionsv1alpha1.ContainerRuntimeSpec) bool {
+	return worker.Name == spec.WorkerPool.Name && worker.CRI != nil &&
+		slices.ContainsFunc(worker.CRI.ContainerRuntimes, func(r corev1beta1.ContainerRuntime) bool { return r.Type == spec.Type })
+}
+
+// ContainerRuntimes returns those of a ShootState that no worker pool had any more. One that cannot be read is left out: it does not keep a shoot from running.
+func ContainerRuntimes(spec *corev1beta1.ShootStateSpec) []extensionsv1alpha1.ContainerRuntimeSpec {
+	var list []extensionsv1alpha1.ContainerRuntimeSpec
+	for _, entry := range spec.Gardener {
+		if entry.Type != constants.DataTypeContainerRuntime {
+			continue
+		}
+		found := extensionsv1alpha1.ContainerRuntimeSpec{}
+		if err := json.Unmarshal(entry.Data.Raw, &found); err == nil && found.Type != "" && found.WorkerPool.Name != "" {
+			list = append(list, found)
+		}
+	}
+	return list
+}
+
 // machinesIndex is where a ShootState has its machines, less than 0 if it has none.
 func machinesIndex(spec *corev1beta1.ShootStateSpec) int {
 	return slices.IndexFunc(spec.Gardener, func(d corev1beta1.GardenerResourceData) bool { return d.Type == constants.DataTypeMachineState })

@@ -29,6 +29,12 @@ func object(name string, labels map[string]string, owner ...string) metav1.Objec
 	return out
 }
 
+func containerRuntime(typ, pool string) *extensionsv1alpha1.ContainerRuntime {
+	return &extensionsv1alpha1.ContainerRuntime{ObjectMeta: object(typ+"-"+pool, nil), Spec: extensionsv1alpha1.ContainerRuntimeSpec{
+		DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: typ}, WorkerPool: extensionsv1alpha1.ContainerRuntimeWorkerPool{Name: pool},
+	}}
+}
+
 func newSeed(t *testing.T) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -49,6 +55,7 @@ func newSeed(t *testing.T) client.Client {
 		&extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--b--1"}, Status: extensionsv1alpha1.BackupEntryStatus{DefaultStatus: state}},
 		&extensionsv1alpha1.SelfHostedShootExposure{ObjectMeta: object("a", nil), Status: extensionsv1alpha1.SelfHostedShootExposureStatus{DefaultStatus: state}},
 		&extensionsv1alpha1.Network{ObjectMeta: object("a", nil)},
+		containerRuntime("kata", "a"), containerRuntime("kata", "b"), containerRuntime("gvisor", "a"),
 		&machinev1alpha1.MachineDeployment{ObjectMeta: object("d", nil), Spec: machinev1alpha1.MachineDeploymentSpec{Replicas: 3}},
 		&machinev1alpha1.MachineDeployment{ObjectMeta: object("without-sets", nil)},
 		&machinev1alpha1.MachineSet{ObjectMeta: object("d-2", map[string]string{"name": "d"}, "MachineDeployment", "d"), Status: machinev1alpha1.MachineSetStatus{Replicas: 3}},
@@ -61,7 +68,10 @@ func newSeed(t *testing.T) client.Client {
 
 // All that is saved can be read again for the next seed.
 func TestCollectedStateIsRead(t *testing.T) {
-	spec, err := Collect(t.Context(), newSeed(t), namespace, namespace+"--1")
+	workers := []corev1beta1.Worker{
+		{Name: "a", CRI: &corev1beta1.CRI{ContainerRuntimes: []corev1beta1.ContainerRuntime{{Type: "kata"}}}}, {Name: "b"},
+	}
+	spec, err := Collect(t.Context(), newSeed(t), namespace, namespace+"--1", workers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,6 +115,13 @@ func TestCollectedStateIsRead(t *testing.T) {
 	}
 	if len(spec.Extensions) != 2 || Extension(spec, "BackupEntry", namespace+"--1") == nil || Extension(spec, "SelfHostedShootExposure", "a") == nil {
 		t.Errorf("states of extensions: %+v", spec.Extensions)
+	}
+	var removed []string
+	for _, r := range ContainerRuntimes(spec) {
+		removed = append(removed, r.Type+" of "+r.WorkerPool.Name)
+	}
+	if diff := cmp.Diff([]string{"gvisor of a", "kata of b"}, removed); diff != "" {
+		t.Errorf("ContainerRuntimes that no pool has (-want +got):\n%s", diff)
 	}
 	if Extension(spec, "Network", "a") != nil {
 		t.Error("a Network without state has one")

@@ -10,10 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/shoot/state"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/pkg/flow"
 )
@@ -37,6 +39,8 @@ type Inputs struct {
 	Run *stage.Run
 	// Desired are the runtimes of all worker pools.
 	Desired []Runtime
+	// Removed are those that no pool had any more when the control plane left another seed. They are restored, so that they can be deleted.
+	Removed []Runtime
 	// Hibernated is whether there is no kube-apiserver to wait for.
 	Hibernated bool
 	// Restores is whether the control plane is restored on another seed.
@@ -53,6 +57,15 @@ func Desired(workers []corev1beta1.Worker) []Runtime {
 		for _, r := range workers[i].CRI.ContainerRuntimes {
 			all = append(all, Runtime{Type: r.Type, Pool: workers[i].Name, Config: r.ProviderConfig})
 		}
+	}
+	return all
+}
+
+// Removed returns the runtimes that a ShootState has because no pool had them any more.
+func Removed(saved *corev1beta1.ShootStateSpec) []Runtime {
+	var all []Runtime
+	for _, spec := range state.ContainerRuntimes(saved) {
+		all = append(all, Runtime{Type: spec.Type, Pool: spec.WorkerPool.Name, Config: spec.ProviderConfig})
 	}
 	return all
 }
@@ -81,13 +94,43 @@ func Deletion(run *stage.Run, after ...string) flow.Task {
 	return flow.Await(timeout, "container-runtimes-gone", "Deleting ContainerRuntimes", Inputs{Run: run}.deleteStale, after...)
 }
 
+// desires says whether a ContainerRuntime is that of a worker pool.
+func (in Inputs) desires(name string) bool {
+	return slices.ContainsFunc(in.Desired, func(r Runtime) bool { return r.name() == name })
+}
+
 func (in Inputs) reconcile(ctx context.Context) error {
-	extend := make([]func(context.Context) error, 0, len(in.Desired))
-	for _, desired := range in.Desired {
+	removed, err := in.removed(ctx)
+	if err != nil {
+		return err
+	}
+	runtimes := slices.Concat(in.Desired, removed)
+	extend := make([]func(context.Context) error, 0, len(runtimes))
+	for _, desired := range runtimes {
 		obj := &extensionsv1alpha1.ContainerRuntime{ObjectMeta: metav1.ObjectMeta{Namespace: in.Run.Namespace, Name: desired.name()}}
 		extend = append(extend, func(ctx context.Context) error { return stage.Extend(ctx, in.Run, obj, desired.set) })
 	}
 	return flow.Parallel(ctx, extend...)
+}
+
+// removed returns what is restored only to be deleted: without an extension on this seed, which the shoot no longer needs, it would keep the shoot from running.
+func (in Inputs) removed(ctx context.Context) ([]Runtime, error) {
+	var runtimes []Runtime
+	for _, r := range in.Removed {
+		if in.desires(r.name()) { // a pool has it again
+			continue
+		}
+		extension, err := in.Run.Controller(ctx, extensionsv1alpha1.ContainerRuntimeResource, r.Type)
+		if err != nil {
+			return nil, fmt.Errorf("find the extension of ContainerRuntime %q: %w", r.name(), err)
+		}
+		if extension == nil {
+			logf.FromContext(ctx).Info("Leaving objects of a removed ContainerRuntime in the shoot, as its extension is not on this seed", "containerRuntime", r.name())
+			continue
+		}
+		runtimes = append(runtimes, r)
+	}
+	return runtimes, nil
 }
 
 // set sets the spec of a ContainerRuntime.
@@ -113,7 +156,7 @@ func (in Inputs) deleteStale(ctx context.Context) error {
 	var deletions []func(context.Context) error
 	for i := range list.Items {
 		obj := &list.Items[i]
-		if !slices.ContainsFunc(in.Desired, func(r Runtime) bool { return r.name() == obj.Name }) {
+		if !in.desires(obj.Name) {
 			deletions = append(deletions, func(ctx context.Context) error { return in.Run.DeleteExtension(ctx, obj) })
 		}
 	}

@@ -101,6 +101,48 @@ func TestContainerRuntimeIsWritten(t *testing.T) {
 	}
 }
 
+// What no pool has any more is restored if there is an extension that can delete it, and deleted when the cluster runs.
+func TestRemovedContainerRuntimes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		installed bool
+		desired   []Runtime
+		want      []string
+	}{
+		"with an extension":    {installed: true, desired: []Runtime{{"gvisor", "a", nil}}, want: []string{"gvisor-a", "kata-a"}},
+		"without an extension": {desired: []Runtime{{"gvisor", "a", nil}}, want: []string{"gvisor-a"}},
+		"desired again":        {installed: true, desired: []Runtime{{"kata", "a", nil}}, want: []string{"kata-a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clusters := stagetest.New(t)
+			run := clusters.Run()
+			run.Controller = func(context.Context, string, string) (*corev1beta1.ControllerInstallation, error) {
+				if !tc.installed {
+					return nil, nil
+				}
+				return &corev1beta1.ControllerInstallation{}, nil
+			}
+			saved := &corev1beta1.ShootStateSpec{Gardener: []corev1beta1.GardenerResourceData{
+				{Name: "container-runtime-kata-a", Type: "container-runtime", Data: runtime.RawExtension{Raw: []byte(`{"type":"kata","workerPool":{"name":"a"}}`)}},
+				{Name: "container-runtime-b", Type: "container-runtime", Data: runtime.RawExtension{Raw: []byte(`{`)}},
+			}}
+			in := Inputs{Run: run, Desired: tc.desired, Removed: Removed(saved), Hibernated: true, Restores: true}
+			if err := stagetest.RunTask(t.Context(), t, Tasks(in), "container-runtimes"); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, names(t, clusters)); diff != "" {
+				t.Errorf("ContainerRuntimes that are restored (-want +got):\n%s", diff)
+			}
+			in.Hibernated, in.Restores, in.Removed = false, false, nil
+			if err := stagetest.RunTask(t.Context(), t, Tasks(in), "stale-container-runtimes"); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]string{tc.desired[0].name()}, names(t, clusters)); diff != "" {
+				t.Errorf("ContainerRuntimes when the cluster runs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // Those of a pool or a type that was removed are deleted, and on the deletion of the cluster all of them. The task waits for their extension.
 func TestContainerRuntimesAreDeleted(t *testing.T) {
 	for name, tc := range map[string]struct {

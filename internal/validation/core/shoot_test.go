@@ -117,6 +117,18 @@ func TestValidateShoot(t *testing.T) {
 			},
 			want: []string{"FieldValueForbidden spec.provider.workers[0].taints[0].key"},
 		},
+		"container runtimes of two pools whose resources would have the same name": {
+			change: func(s *v1beta1.Shoot) {
+				pool := func(name, runtime string) v1beta1.Worker {
+					worker := *s.Spec.Provider.Workers[0].DeepCopy()
+					worker.Name = name
+					worker.CRI = &v1beta1.CRI{Name: v1beta1.CRINameContainerD, ContainerRuntimes: []v1beta1.ContainerRuntime{{Type: "gvisor"}, {Type: runtime}}}
+					return worker
+				}
+				s.Spec.Provider.Workers = []v1beta1.Worker{pool("c", "a-b"), pool("d", "kata"), pool("b-c", "a")}
+			},
+			want: []string{"FieldValueInvalid spec.provider.workers[2].cri.containerruntimes[1].type"},
+		},
 		"data volumes without a root disk": {
 			change: func(s *v1beta1.Shoot) {
 				s.Spec.Provider.Workers[0].DataVolumes = []v1beta1.DataVolume{{Name: "data", VolumeSize: "10Gi"}}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -56,7 +57,30 @@ func shootProvider(spec *corev1beta1.ShootSpec, version kubeVersion, opts Option
 		}
 		names.Insert(worker.Name)
 	}
+	errs = append(errs, runtimeNames(spec.Provider.Workers, workers)...)
 	return append(errs, systemComponentPools(spec.Provider.Workers, workers)...)
+}
+
+// runtimeNames checks that no two ContainerRuntimes would have the same name, which is that of the type and of the pool.
+func runtimeNames(workers []corev1beta1.Worker, path *field.Path) field.ErrorList {
+	type runtime struct{ kind, pool string }
+	var errs field.ErrorList
+	seen := map[string]runtime{}
+	for i := range workers {
+		if workers[i].CRI == nil {
+			continue
+		}
+		for j, r := range workers[i].CRI.ContainerRuntimes {
+			name, current := r.Type+"-"+workers[i].Name, runtime{r.Type, workers[i].Name}
+			if other, ok := seen[name]; ok && other != current { // the same twice is reported elsewhere
+				errs = append(errs, field.Invalid(path.Index(i).Child("cri", "containerruntimes").Index(j).Child("type"), r.Type,
+					fmt.Sprintf("its resource would be named %q, as that of type %q of pool %q: rename the pool", name, other.kind, other.pool)))
+				continue
+			}
+			seen[name] = current
+		}
+	}
+	return errs
 }
 
 // systemComponentPools checks that system components find nodes.

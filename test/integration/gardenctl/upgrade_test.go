@@ -22,8 +22,8 @@ import (
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/component/gardenerinfo"
 	"gardener.cloud/gardener/internal/gardenctl"
-	"gardener.cloud/gardener/internal/gardenctl/wave"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/wave"
 	"gardener.cloud/gardener/test/builder"
 	"gardener.cloud/gardener/test/env"
 )

@@ -2,6 +2,7 @@ package providerlocal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -26,18 +27,19 @@ func TestBastion(t *testing.T) {
 	readyInfrastructure(t, e, c)
 	playCluster(t, c)
 	number := 0
+	next := func() *extensionsv1alpha1.Bastion {
+		number++
+		return &extensionsv1alpha1.Bastion{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("cli-%d", number)},
+			Spec: extensionsv1alpha1.BastionSpec{
+				DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "local"}, UserData: []byte("#!/bin/bash"),
+				Ingress: []extensionsv1alpha1.BastionIngressPolicy{{IPBlock: networkingv1.IPBlock{CIDR: "203.0.113.0/24", Except: []string{"203.0.113.0/25"}}}},
+			},
+		}
+	}
 	contract.Run(t, contract.Suite{
 		Client: c, Immovable: true, // it is deleted before the control plane moves
-		New: func() extensionsv1alpha1.Object {
-			number++
-			return &extensionsv1alpha1.Bastion{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("cli-%d", number)},
-				Spec: extensionsv1alpha1.BastionSpec{
-					DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "local"}, UserData: []byte("#!/bin/bash"),
-					Ingress: []extensionsv1alpha1.BastionIngressPolicy{{IPBlock: networkingv1.IPBlock{CIDR: "203.0.113.0/24", Except: []string{"203.0.113.0/25"}}}},
-				},
-			}
-		},
+		New:     func() extensionsv1alpha1.Object { return next() },
 		Foreign: func(o extensionsv1alpha1.Object) { o.(*extensionsv1alpha1.Bastion).Spec.Type = "aws" },
 		Fulfilled: func(t *testing.T, o extensionsv1alpha1.Object) {
 			if ingress := o.(*extensionsv1alpha1.Bastion).Status.Ingress; ingress == nil || ingress.IP != "192.0.2.7" {
@@ -66,6 +68,42 @@ func TestBastion(t *testing.T) {
 			env.AwaitList(t, c, env.None[*networkingv1.NetworkPolicy], in...)
 		},
 	})
+	comesBack(t, c, next())
+}
+
+// comesBack loses the pod of a bastion, without a request for the Bastion.
+func comesBack(t *testing.T, c client.WithWatch, bastion *extensionsv1alpha1.Bastion) {
+	t.Helper()
+	bastion.Annotations = map[string]string{constants.GardenerOperation: constants.GardenerOperationReconcile}
+	create(t, c, bastion)
+	succeeded := func(operation corev1beta1.LastOperationType) {
+		t.Helper()
+		env.Await(t, c, bastion, func(b *extensionsv1alpha1.Bastion) error {
+			if last := b.Status.LastOperation; last == nil || last.Type != operation || last.State != corev1beta1.LastOperationStateSucceeded {
+				return fmt.Errorf("last operation is %+v", last)
+			}
+			return nil
+		})
+	}
+	succeeded(corev1beta1.LastOperationTypeCreate)
+	pod := &corev1.Pod{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: machinesNamespace, Name: "bastion-" + bastion.Name}, pod); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Delete(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	succeeded(corev1beta1.LastOperationTypeReconcile)
+	env.Await(t, c, env.Named[*corev1.Pod](machinesNamespace, pod.Name), func(current *corev1.Pod) error {
+		if current.UID == pod.UID {
+			return errors.New("it is the former one")
+		}
+		return nil
+	})
+	if err := c.Delete(t.Context(), bastion); err != nil {
+		t.Fatal(err)
+	}
+	env.AwaitGone(t, c, bastion)
 }
 
 // readyInfrastructure runs provider-local, and returns when there is a namespace for the machines of a control plane.

@@ -42,6 +42,8 @@ const (
 	DataTypeSecret = "secret"
 	// DataTypeMachineState is the type of ShootState data that holds machines.
 	DataTypeMachineState = "machine-state"
+	// DataTypeContainerRuntime is the type of ShootState data that holds the spec of a ContainerRuntime that the Shoot has no longer. Ours.
+	DataTypeContainerRuntime = "container-runtime"
 	// ResourceShoots is the resource that can need the approval of a second user for deletion.
 	ResourceShoots = "shoots"
 	// GardenerAudience is the audience of tokens for Gardener components.

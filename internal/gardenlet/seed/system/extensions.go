@@ -51,8 +51,13 @@ func (r *reconciler) observeExtensions(ctx context.Context, seed *corev1beta1.Se
 func (s *run) stageRun() *stage.Run {
 	return &stage.Run{
 		SeedAPI: s.SeedAPI, GardenCache: s.gardenCache, GardenAPI: s.GardenAPI, Namespace: constants.GardenNamespace, Name: s.seed.Name,
-		FieldManager: fieldManager, Clock: s.Clock,
+		FieldManager: fieldManager, Clock: s.Clock, Controller: s.controller,
 	}
+}
+
+// controller returns the ControllerInstallation that is responsible for a kind and type on the seed.
+func (s *run) controller(ctx context.Context, kind, typ string) (*corev1beta1.ControllerInstallation, error) {
+	return extensionobject.ReadResponsible(ctx, s.gardenCache, kind, typ, s.seed.Name)
 }
 
 // references are the objects that spec.resources of the Seed names. Their copies have a label of the seed, as the namespace garden has more
@@ -73,7 +78,7 @@ func (s *run) extensionTasks(e extensions) []flow.Task {
 	tasks := []flow.Task{
 		flow.Do("references", "Copying referenced resources", func(ctx context.Context) error { return s.references().Copy(ctx) }).IfPresent("namespace"),
 	}
-	values := extensionobject.Values{Client: s.SeedAPI, Clock: s.Clock, Always: unfinished(s.seed, s.Gardener)}
+	values := extensionobject.Values{Client: s.SeedAPI, Clock: s.Clock, Always: unfinished(s.seed, s.Gardener), Controller: s.controller}
 	used := []string{"references"}
 	for _, e := range e.desired {
 		task := flow.Await(cmp.Or(e.Timeout, waitTimeout), extension.ID(e.Type), "Waiting for Extension "+e.Type, func(ctx context.Context) error {

@@ -95,6 +95,24 @@ func TestExtensions(t *testing.T) {
 	}
 }
 
+// A wait for an Extension ends early if the controller that is installed on this seed does not run.
+func TestControllerOfExtension(t *testing.T) {
+	clusters := stagetest.New(t)
+	create(t, clusters.Garden, &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "r"}, Spec: corev1beta1.ControllerRegistrationSpec{
+		Resources: []corev1beta1.ControllerResource{{Kind: "Extension", Type: "x"}},
+	}})
+	for _, name := range []string{"s", "other"} {
+		create(t, clusters.Garden, &corev1beta1.ControllerInstallation{ObjectMeta: metav1.ObjectMeta{Name: "r-" + name}, Spec: corev1beta1.ControllerInstallationSpec{
+			SeedRef: &corev1.ObjectReference{Name: name}, RegistrationRef: corev1.ObjectReference{Name: "r"},
+		}})
+	}
+	r := &reconciler{Values: Values{SeedAPI: clusters.Seed}, gardenCache: clusters.Garden}
+	run := r.newRun(&corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "s"}}).stageRun()
+	if ci, err := run.Controller(t.Context(), "Extension", "x"); err != nil || ci == nil || ci.Name != "r-s" {
+		t.Errorf("Controller() = %v, %v", ci, err)
+	}
+}
+
 func create(t *testing.T, c client.Client, objects ...client.Object) {
 	t.Helper()
 	for _, object := range objects {

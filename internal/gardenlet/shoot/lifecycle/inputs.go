@@ -198,6 +198,9 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 		s.runtimes = containerruntime.Inputs{
 			Run: run, Desired: containerruntime.Desired(shoot.Spec.Provider.Workers), Hibernated: k == kindHibernated, Restores: restores,
 		}
+		if restores {
+			s.runtimes.Removed = containerruntime.Removed(&o.Restoration.Saved)
+		}
 		s.autoscaling = autoscaling.Inputs{
 			Run: run, Desired: shoot.ClusterAutoscalerWanted(), Hibernates: k == kindHibernating, Nodes: s.nodes.Result, Values: source.ClusterAutoscaler,
 		}

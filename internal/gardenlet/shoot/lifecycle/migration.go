@@ -102,7 +102,7 @@ func (r *reconciler) migrationInputs(run *stage.Run, o *observed.State, set *cre
 	m := deletion.Migration{
 		TargetSeed: *o.Shoot.Spec.SeedName, KubeAPIServerRuns: o.Migration.Alive && o.Migration.HasAPIServer, Stale: o.StaleExtensions,
 		SaveState: func(ctx context.Context) error {
-			collected, err := state.Collect(ctx, r.SeedAPI, o.Namespace, o.BackupEntryName())
+			collected, err := state.Collect(ctx, r.SeedAPI, o.Namespace, o.BackupEntryName(), o.Shoot.Spec.Provider.Workers)
 			if err != nil {
 				return err
 			}

@@ -107,7 +107,7 @@ func (r *reconciler) save(ctx context.Context, shoot *corev1beta1.Shoot) error {
 	if err := observed.OwnNamespace(namespace, shoot); err != nil {
 		return err
 	}
-	spec, err := state.Collect(ctx, r.SeedAPI, shoot.Status.TechnicalID, observed.BackupEntryName(shoot))
+	spec, err := state.Collect(ctx, r.SeedAPI, shoot.Status.TechnicalID, observed.BackupEntryName(shoot), shoot.Spec.Provider.Workers)
 	if err != nil {
 		return err
 	}

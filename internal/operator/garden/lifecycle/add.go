@@ -52,8 +52,6 @@ type Values struct {
 	// Images are those of all components, and SystemImages those of system components.
 	Images       imagevector.Vector
 	SystemImages systemcomponents.Images
-	// GardenletChart is the reference of the chart of gardenlets of this version. Empty means that the release has none.
-	GardenletChart string
 	// Config is that of the process.
 	Config *operatorconfigv1alpha1.OperatorConfiguration
 	// FlowMetrics counts and times the tasks. It may be nil.

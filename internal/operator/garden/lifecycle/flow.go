@@ -141,7 +141,6 @@ func (s *state) virtualFlow() (*flow.Flow, error) {
 		s.extensionTasks(),                             // before kube-apiserver, or when it is ready
 		s.seedTasks(),                                  // when gardener-apiserver is ready
 	)
-	tasks = append(tasks, s.gardenletTasks(tasks)...)
 	tasks = append(tasks, flow.Do("credentials-cleanup", "Deleting unused credentials", s.set.Cleanup, flow.Last(tasks)...))
 	return flow.New("Garden reconciliation", tasks...)
 }

@@ -174,7 +174,6 @@ func TestFlows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLandscape(t)
-			l.GardenletChart = "registry.example.com/gardenlet:v1"
 			create(t, l.runtime, tc.objects...)
 			s, err := l.observe(t.Context(), tc.garden)
 			if err != nil {
@@ -230,7 +229,6 @@ func TestTasksHaveWhatTheyRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLandscape(t)
-			l.GardenletChart = "registry.example.com/gardenlet:v1"
 			create(t, l.runtime, append(installed(), garden())...)
 			// compose returns the flow for the virtual cluster of a new pass, whose flow for the runtime cluster is done.
 			compose := func() *flow.Flow {

@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/internal/stage/stagetest"
-	"gardener.cloud/gardener/pkg/flow"
 )
 
 func TestSeedsDone(t *testing.T) {
@@ -116,20 +114,6 @@ func TestRenewKubeconfigs(t *testing.T) {
 	})
 	if operation := run(true).Annotations["gardener.cloud/operation"]; operation != "" {
 		t.Errorf("operation %q is requested again", operation)
-	}
-}
-
-// Gardenlets are updated after all other tasks but the deletion of credentials.
-func TestGardenletsAreUpdatedLast(t *testing.T) {
-	none := func(context.Context) error { return nil }
-	tasks := []flow.Task{flow.Do("first", "First", none), flow.Do("scheduler-ready", "Second", none, "first"), flow.Do("other", "Third", none)}
-	s := &state{reconciler: &reconciler{}}
-	if got := s.gardenletTasks(tasks); got != nil {
-		t.Errorf("without a chart there are tasks: %v", got)
-	}
-	s.GardenletChart = "registry.example.com/gardenlet:v1"
-	if got := s.gardenletTasks(tasks); len(got) != 1 || !slices.Equal(got[0].After, []string{"scheduler-ready", "other"}) {
-		t.Errorf("the task is not the last one: %v", got)
 	}
 }
 

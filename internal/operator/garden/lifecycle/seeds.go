@@ -14,7 +14,6 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
-	"gardener.cloud/gardener/internal/operator/gardenlet"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
@@ -36,20 +35,6 @@ func (s *state) seedTasks() []flow.Task {
 		tasks, after = append(tasks, task), append(after, task.ID)
 	}
 	return tasks
-}
-
-// gardenletTasks update the gardenlets that follow the operator, after all other tasks: a gardenlet must not be newer than any component of the garden.
-func (s *state) gardenletTasks(tasks []flow.Task) []flow.Task {
-	if s.GardenletChart == "" {
-		return nil
-	}
-	return []flow.Task{flow.Do("gardenlets", "Updating charts of gardenlets", func(ctx context.Context) error {
-		virtual, err := s.run.Target.Client(ctx)
-		if err != nil {
-			return err
-		}
-		return gardenlet.UpdateCharts(ctx, virtual, s.GardenletChart)
-	}, flow.Last(tasks)...)}
 }
 
 // seedOperations are the operations that Seeds get in this run.

@@ -33,11 +33,18 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/kube/bootstraptoken"
 	"gardener.cloud/gardener/internal/operator/gardenlet"
+	"gardener.cloud/gardener/internal/operator/gardenletcharts"
+	"gardener.cloud/gardener/internal/wave"
 	"gardener.cloud/gardener/test/builder"
 	"gardener.cloud/gardener/test/env"
 )
 
-const image = "registry.example/gardener:v1"
+const (
+	image = "registry.example/gardener:v1"
+	// release is the version of the operator, and releaseChart that of gardenlets in it.
+	release      = "v1.151.0"
+	releaseChart = "registry.example/charts/gardenlet:" + release
+)
 
 // clusters are the garden and the clusters that become seeds.
 type clusters struct {
@@ -140,6 +147,42 @@ func TestGardenlets(t *testing.T) {
 		}
 		return nil
 	})
+
+	step("those that follow the operator get the chart of its release when the Garden is reconciled; of several seeds that are ready, one at first")
+	follows := func(g *seedmanagementv1alpha1.Gardenlet) {
+		g.Labels = map[string]string{operatorv1alpha1.LabelKeyGardenletAutoUpdates: "true"}
+	}
+	for _, name := range []string{"wave-a", "wave-b"} {
+		c.create(t, c.virtual, builder.Seed(name))
+		env.EditStatus(t, c.virtual, env.Named[*corev1beta1.Seed]("", name), func(s *corev1beta1.Seed) {
+			s.Status.Gardener = &corev1beta1.Gardener{ID: "a", Name: "gardenlet", Version: "v1.150.0"}
+			s.Status.Conditions = []corev1beta1.Condition{{
+				Type: corev1beta1.SeedGardenletReady, Status: corev1beta1.ConditionTrue, Reason: "Ready", Message: "it reports",
+				LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
+			}}
+		})
+		c.create(t, c.virtual, c.gardenlet(t, name, follows))
+	}
+	c.create(t, c.virtual, c.gardenlet(t, "without-seed", follows))
+	env.EditStatus(t, c.runtime, env.Named[*operatorv1alpha1.Garden]("", "garden"), func(g *operatorv1alpha1.Garden) {
+		g.Status.Gardener, g.Status.ObservedGeneration = &corev1beta1.Gardener{ID: "a", Name: "gardener-operator", Version: release}, g.Generation
+		g.Status.LastOperation = &corev1beta1.LastOperation{
+			Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateSucceeded, Progress: 100, LastUpdateTime: metav1.Now(),
+		}
+	})
+	for _, name := range []string{"without-seed", "wave-a"} {
+		env.Await(t, c.virtual, env.Named[*seedmanagementv1alpha1.Gardenlet]("garden", name), func(g *seedmanagementv1alpha1.Gardenlet) error {
+			if ref := *g.Spec.Deployment.Helm.OCIRepository.Ref; ref != releaseChart || (g.Annotations[wave.Annotation] != "") != (name == "wave-a") {
+				return fmt.Errorf("it has chart %s and annotations %v", ref, g.Annotations)
+			}
+			return nil
+		})
+	}
+	env.EditStatus(t, c.virtual, env.Named[*corev1beta1.Seed]("", "wave-a"), func(s *corev1beta1.Seed) { s.Status.Gardener.Version = release })
+	later := env.Await(t, c.virtual, env.Named[*seedmanagementv1alpha1.Gardenlet]("garden", "wave-b"), env.Exists)
+	if ref := *later.Spec.Deployment.Helm.OCIRepository.Ref; ref != c.chart {
+		t.Errorf("the gardenlet of a second seed has chart %s already", ref)
+	}
 }
 
 // start starts a garden, two clusters, a registry with the chart and the controller.
@@ -198,6 +241,8 @@ func start(t *testing.T) *clusters {
 	if err := errors.Join(mgr.Add(virtual), gardenlet.Add(mgr, gardenlet.Values{
 		Virtual: virtual, Image: image, ConcurrentSyncs: 2, Clock: clock.RealClock{},
 		Blocked: func(string) string { return "" }, // the servers of this test are on the loopback interface
+	}), gardenletcharts.Add(mgr, gardenletcharts.Values{
+		Virtual: virtual, VirtualAPI: c.virtual, Chart: releaseChart, Version: release, Clock: clock.RealClock{},
 	})); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/skew"
 )
 
 // Target is what gardenlets are upgraded to.
@@ -47,26 +48,31 @@ func (t Target) String() string { return "v" + t.version.String() }
 
 // reported says whether a gardenlet that reports a version is the one of the target.
 func (t Target) reported(version string) bool {
-	parsed, err := semver.NewVersion(version)
+	parsed, err := skew.Parse(version)
 	return err == nil && parsed.Equal(t.version)
 }
 
 // deployment changes the chart of a Gardenlet, and its image if it names one.
 func (t Target) deployment(d *seedmanagementv1alpha1.GardenletSelfDeployment) error {
-	chart := &d.Helm.OCIRepository
+	d.Helm.OCIRepository = t.chart(d.Helm.OCIRepository)
+	if !pinned(d.Image) {
+		return nil
+	}
+	return t.image(d.Image)
+}
+
+// chart returns the chart of the target, instead of another one.
+func (t Target) chart(chart gardencorev1.OCIRepository) gardencorev1.OCIRepository {
 	switch {
 	case t.ref != "":
-		*chart = gardencorev1.OCIRepository{Ref: &t.ref, PullSecretRef: chart.PullSecretRef, CABundleSecretRef: chart.CABundleSecretRef}
+		return gardencorev1.OCIRepository{Ref: &t.ref, PullSecretRef: chart.PullSecretRef, CABundleSecretRef: chart.CABundleSecretRef}
 	case chart.Ref != nil:
 		repository, _ := splitTag(*chart.Ref)
 		chart.Ref = new(repository + ":" + t.tag)
 	default:
 		chart.Tag, chart.Digest = &t.tag, nil
 	}
-	if !pinned(d.Image) {
-		return nil
-	}
-	return t.image(d.Image)
+	return chart
 }
 
 // pinned says whether an image does not come from the chart.

@@ -73,6 +73,16 @@ func (g Gardenlet) seeds() []string {
 	return slices.Concat([]string{g.Seed}, g.Followers, g.affected)
 }
 
+// seedsOf are those whose health depends on gardenlets.
+func seedsOf(gardenlets []Gardenlet) []string {
+	var seeds []string
+	for _, g := range gardenlets {
+		seeds = append(seeds, g.seeds()...)
+	}
+	slices.Sort(seeds)
+	return slices.Compact(seeds)
+}
+
 // Held is a seed whose gardenlet cannot be upgraded.
 type Held struct {
 	Seed, Reason string
@@ -381,7 +391,7 @@ func holds(object client.Object, seed *corev1beta1.Seed, target Target) error {
 	case marked(object).Version == "" && (ready == nil || ready.Status != corev1beta1.ConditionTrue):
 		return fmt.Errorf("its condition %s is not True, so its gardenlet would not upgrade itself: repair it first", corev1beta1.SeedGardenletReady)
 	}
-	if last, err := semver.NewVersion(version(seed)); err == nil {
+	if last, err := skew.Parse(version(seed)); err == nil {
 		return skew.Replace(last, target.version)
 	}
 	return nil

@@ -1,4 +1,5 @@
-// Package wave upgrades the gardenlets of many seeds, some at a time, and stops when seeds or their shoots become worse.
+// Package wave upgrades the gardenlets of many seeds, some at a time, and stops when seeds or their shoots become worse: Upgrade for gardenctl, and Following for
+// gardener-operator.
 //
 // It reads Seeds, Gardenlets, ManagedSeeds, the metadata of Shoots, and the version of the garden; it changes the chart in Gardenlets, the image in
 // ManagedSeeds that name one, and an annotation on both. What is left to do follows from these objects only, so that a run can end at any time, and another one
@@ -16,16 +17,13 @@ import (
 	"time"
 
 	"github.com/Masterminds/semver/v3"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/component/gardenerinfo"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/skew"
@@ -42,6 +40,8 @@ type Upgrade struct {
 	Selection Selection
 	// Soak is how long all seeds of a wave have to stay as healthy as they were before.
 	Soak time.Duration
+	// Tolerated is how many percent of the shoots of a seed may become unhealthy: on a seed with many, some do without an upgrade.
+	Tolerated int
 	// Timeout is how long a wave may take, with Soak.
 	Timeout time.Duration
 	// Clock is the source of the current time.
@@ -79,16 +79,11 @@ func (u *Upgrade) Plan(ctx context.Context) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	seeds, gardenlets, managedSeeds := &corev1beta1.SeedList{}, &seedmanagementv1alpha1.GardenletList{}, &seedmanagementv1alpha1.ManagedSeedList{}
-	inGarden := client.InNamespace(constants.GardenNamespace)
-	for _, err := range []error{u.Client.List(ctx, seeds), u.Client.List(ctx, gardenlets, inGarden), u.Client.List(ctx, managedSeeds, inGarden)} {
-		if err != nil {
-			return nil, err
-		}
+	l, err := read(ctx, u.Client)
+	if err != nil {
+		return nil, err
 	}
-	p, err := plan(&landscape{
-		seeds: byName(pointers(seeds.Items)), gardenlets: byName(pointers(gardenlets.Items)), managedSeeds: byName(pointers(managedSeeds.Items)),
-	}, u.Selection, garden)
+	p, err := plan(l, u.Selection, garden)
 	if err != nil {
 		return nil, err
 	}
@@ -96,29 +91,13 @@ func (u *Upgrade) Plan(ctx context.Context) (*Plan, error) {
 	return p, nil
 }
 
-func pointers[T any](items []T) []*T {
-	out := make([]*T, 0, len(items))
-	for i := range items {
-		out = append(out, &items[i])
-	}
-	return out
-}
-
 // gardenVersion returns the version of the garden, and what should be known about it. The version is nil if the garden does not say it.
 func (u *Upgrade) gardenVersion(ctx context.Context) (garden *semver.Version, warning string, err error) {
-	info := &corev1.ConfigMap{}
-	key := client.ObjectKey{Namespace: constants.GardenerSystemPublicNamespace, Name: constants.ConfigMapNameGardenerInfo}
-	if err := u.Client.Get(ctx, key, info); apierrors.IsNotFound(err) {
-		return nil, fmt.Sprintf("ConfigMap %q does not exist, so it is not checked whether the garden is too old for the new gardenlets", key), nil
+	garden, err = gardenerinfo.Version(ctx, u.Client)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Sprintf("it is not checked whether the garden is too old for the new gardenlets: %s", err), nil
 	} else if err != nil {
-		return nil, "", fmt.Errorf("read ConfigMap %q: %w", key, err)
-	}
-	server, err := gardenerinfo.Read(info)
-	if err != nil {
-		return nil, "", fmt.Errorf("read ConfigMap %q: %w", key, err)
-	}
-	if garden, err = semver.NewVersion(server.Version); err != nil {
-		return nil, "", fmt.Errorf("read ConfigMap %q: version %q of the garden: %w", key, server.Version, err)
+		return nil, "", err
 	}
 	if late := skew.Late(garden, u.Selection.Target.version); late != nil {
 		warning = late.Error()
@@ -159,12 +138,7 @@ func (u *Upgrade) Run(ctx context.Context) ([]Held, error) {
 func (u *Upgrade) run(ctx context.Context, number int, wave Wave) error {
 	watching, cancel := context.WithTimeoutCause(ctx, u.Timeout, errTimeout)
 	defer cancel()
-	var seeds []string
-	for _, g := range wave.Gardenlets {
-		seeds = append(seeds, g.seeds()...)
-	}
-	slices.Sort(seeds)
-	w, wait, err := watch(watching, u.Client, slices.Compact(seeds))
+	w, wait, err := watch(watching, u.Client, seedsOf(wave.Gardenlets))
 	if err != nil {
 		return fmt.Errorf("watch seeds and shoots: %w", err)
 	}
@@ -198,38 +172,34 @@ var errTimeout = errors.New("timed out")
 func (u *Upgrade) await(ctx context.Context, w *watcher, wave Wave, generations map[string]int64) error {
 	soaked := time.NewTimer(u.Soak)
 	defer soaked.Stop()
-	soaking, reported := false, map[string]string{}
-	for {
-		v, missing := w.read(), map[string]error{}
-		lost := &Stopped{Seeds: map[string]error{}}
-		for _, g := range wave.Gardenlets {
-			text, reason := "as healthy as before", v.missing(g, u.Selection.Target, generations[g.Seed])
-			if reason != nil {
-				missing[g.Seed], text = reason, reason.Error()
-			}
-			if reason := (*broken)(nil); errors.As(missing[g.Seed], &reason) {
-				lost.Seeds[g.Seed] = reason
-			}
-			if reported[g.Seed] != text {
-				reported[g.Seed] = text
-				u.Report(g.Seed, text)
-			}
-		}
+	reported := map[string]string{}
+	soaking, fresh := false, false
+	for v := w.read(); ; {
+		missing, err := u.missing(v, wave, generations, reported)
 		switch {
-		case len(lost.Seeds) > 0:
-			return lost
+		case err != nil:
+			return err
 		case len(missing) > 0:
 			soaking = false
+		case fresh && soaking:
+			return nil
 		case !soaking:
 			soaking = true
 			soaked.Reset(u.Soak)
 		}
+		fresh = false
 		select {
 		case <-w.changed:
+			v = w.read()
 		case <-soaked.C:
-			if soaking {
-				return nil
+			if !soaking {
+				continue
 			}
+			// The watch may be behind, and the next wave begins with what this decides.
+			if v, err = w.fresh(ctx); err != nil {
+				return fmt.Errorf("read seeds and shoots: %w", err)
+			}
+			fresh = true
 		case <-ctx.Done():
 			if !errors.Is(context.Cause(ctx), errTimeout) {
 				return context.Cause(ctx)
@@ -240,6 +210,28 @@ func (u *Upgrade) await(ctx context.Context, w *watcher, wave Wave, generations 
 			return &Stopped{Seeds: missing, After: u.Timeout}
 		}
 	}
+}
+
+// missing returns what the gardenlets of a wave lack, by their seeds, and reports what is not yet in reported. The error is a *Stopped if waiting does not help.
+func (u *Upgrade) missing(v *view, wave Wave, generations map[string]int64, reported map[string]string) (map[string]error, error) {
+	missing, lost := map[string]error{}, map[string]error{}
+	for _, g := range wave.Gardenlets {
+		text, reason := "as healthy as before", v.missing(g, u.Selection.Target, generations[g.Seed], u.Tolerated)
+		if reason != nil {
+			missing[g.Seed], text = reason, reason.Error()
+		}
+		if reason := (*broken)(nil); errors.As(missing[g.Seed], &reason) {
+			lost[g.Seed] = reason
+		}
+		if reported[g.Seed] != text {
+			reported[g.Seed] = text
+			u.Report(g.Seed, text)
+		}
+	}
+	if len(lost) > 0 {
+		return nil, &Stopped{Seeds: lost}
+	}
+	return missing, nil
 }
 
 // begin changes the object of a gardenlet, unless a former run has. It returns its generation. The write is finished even if ctx is done meanwhile.

@@ -57,6 +57,7 @@ func TestMissing(t *testing.T) {
 		generation int64
 		before     map[string]health
 		shoots     []*metav1.PartialObjectMetadata
+		tolerated  int
 		want       string // nothing is missing if empty
 		broken     bool
 	}{
@@ -101,6 +102,14 @@ func TestMissing(t *testing.T) {
 		"fewer healthy shoots": {
 			after: []fixture{own("a", latest, latest)}, before: map[string]health{"a": {Shoots: 3, Healthy: 3}}, shoots: shoots("healthy", "progressing", "unhealthy"),
 			want: "2 of 3 shoots are healthy, and 3 of 3 were before",
+		},
+		"no more than tolerated are unhealthy": {
+			after: []fixture{own("a", latest, latest)}, before: map[string]health{"a": {Shoots: 4, Healthy: 3}},
+			shoots: shoots("healthy", "healthy", "unhealthy", "unknown"), tolerated: 25,
+		},
+		"more than tolerated are unhealthy": {
+			after: []fixture{own("a", latest, latest)}, before: map[string]health{"a": {Shoots: 4, Healthy: 3}},
+			shoots: shoots("healthy", "healthy", "unhealthy", "unknown"), tolerated: 24, want: "2 of 4 shoots are healthy, and 3 of 4 were before",
 		},
 		"a healthy shoot has left": {
 			after: []fixture{own("a", latest, latest)}, before: map[string]health{"a": {Shoots: 3, Healthy: 2}}, shoots: shoots("healthy", "unhealthy"),
@@ -148,7 +157,7 @@ func TestMissing(t *testing.T) {
 				setMark(object, latest, tc.before)
 			}
 			v := &view{landscape: *l, shoots: map[string][]*metav1.PartialObjectMetadata{"a": tc.shoots}}
-			err := v.missing(g, target(t, latest, ""), tc.generation)
+			err := v.missing(g, target(t, latest, ""), tc.generation, tc.tolerated)
 			if tc.want == "" {
 				if err != nil {
 					t.Errorf("missing() = %v, want nothing", err)

@@ -98,8 +98,9 @@ type broken struct{ error }
 // Unwrap returns what is broken.
 func (b *broken) Unwrap() error { return b.error }
 
-// missing returns what a gardenlet and its seeds lack, or nil if the wave may go on. The generation is that of its object with the new version.
-func (v *view) missing(g Gardenlet, target Target, generation int64) error {
+// missing returns what a gardenlet and its seeds lack, or nil if the wave may go on. The generation is that of its object with the new version. So many percent of
+// the shoots of each seed may have become unhealthy.
+func (v *view) missing(g Gardenlet, target Target, generation int64, tolerated int) error {
 	object := v.object(g.Seed)
 	if object == nil || v.seeds[g.Seed] == nil {
 		return nil // it was deleted, and nothing of it can break any more
@@ -122,7 +123,7 @@ func (v *view) missing(g Gardenlet, target Target, generation int64) error {
 		if !slices.Contains(g.affected, name) && !target.reported(version(seed)) {
 			return about(g, name, v.behind(name))
 		}
-		if err := worse(seed, v.shoots[name], was); err != nil {
+		if err := worse(seed, v.shoots[name], was, tolerated); err != nil {
 			return about(g, name, err)
 		}
 	}
@@ -182,8 +183,8 @@ func (v *view) behind(name string) error {
 	return err
 }
 
-// worse returns in what a seed is worse than it was.
-func worse(seed *corev1beta1.Seed, shoots []*metav1.PartialObjectMetadata, was health) error {
+// worse returns in what a seed is worse than it was. So many percent of its shoots may have become unhealthy.
+func worse(seed *corev1beta1.Seed, shoots []*metav1.PartialObjectMetadata, was health, tolerated int) error {
 	if seed.Status.ObservedGeneration < seed.Generation {
 		return errors.New("the Seed has changed and is not reconciled yet")
 	}
@@ -197,7 +198,7 @@ func worse(seed *corev1beta1.Seed, shoots []*metav1.PartialObjectMetadata, was h
 		}
 	}
 	// Not the share of healthy ones: it also falls when a healthy one is deleted, or moves away.
-	if all, healthy := count(shoots, was.At.Time); all-healthy > was.Shoots-was.Healthy {
+	if all, healthy := count(shoots, was.At.Time); all-healthy > was.Shoots-was.Healthy+was.Shoots*tolerated/100 {
 		return fmt.Errorf("%d of %d shoots are healthy, and %d of %d were before", healthy, all, was.Healthy, was.Shoots)
 	}
 	return nil

@@ -3,6 +3,7 @@ package wave
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"sync"
 
@@ -26,6 +27,8 @@ type view struct {
 type watcher struct {
 	// changed has a value after a change.
 	changed chan struct{}
+	// fresh reads a view from the API server.
+	fresh func(context.Context) (*view, error)
 
 	mu   sync.Mutex
 	view view
@@ -37,6 +40,7 @@ var errWatching = errors.New("the watch continues")
 // watch watches what a wave depends on until ctx is done. It returns when all is known.
 func watch(ctx context.Context, c client.WithWatch, seeds []string) (w *watcher, wait func(), err error) {
 	w = &watcher{changed: make(chan struct{}, 1), view: view{shoots: map[string][]*metav1.PartialObjectMetadata{}}}
+	w.fresh = func(ctx context.Context) (*view, error) { return readView(ctx, c, seeds) }
 	var running, known sync.WaitGroup
 	watchKind(ctx, w, &running, &known, c, &corev1beta1.SeedList{}, func(v *view, seeds []*corev1beta1.Seed) { v.seeds = byName(seeds) })
 	garden := client.InNamespace(constants.GardenNamespace)
@@ -47,11 +51,8 @@ func watch(ctx context.Context, c client.WithWatch, seeds []string) (w *watcher,
 		v.managedSeeds = byName(managed)
 	}, garden)
 	for _, seed := range seeds {
-		// A garden may have tens of thousands of shoots: only those of the wave are read, and only their metadata.
-		shoots := &metav1.PartialObjectMetadataList{}
-		shoots.SetGroupVersionKind(corev1beta1.SchemeGroupVersion.WithKind("ShootList"))
-		watchKind(ctx, w, &running, &known, c, shoots, func(v *view, shoots []*metav1.PartialObjectMetadata) { v.shoots[seed] = shoots },
-			client.MatchingLabels{constants.PrefixSeedName + seed: "true"})
+		shoots, on := shootsOn(seed)
+		watchKind(ctx, w, &running, &known, c, shoots, func(v *view, shoots []*metav1.PartialObjectMetadata) { v.shoots[seed] = shoots }, on)
 	}
 	all := make(chan struct{})
 	go func() {
@@ -94,6 +95,59 @@ func (w *watcher) read() *view {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return &view{landscape: w.view.landscape, shoots: maps.Clone(w.view.shoots)}
+}
+
+// readView reads from the API server what a wave depends on.
+func readView(ctx context.Context, c client.Reader, seeds []string) (*view, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, fmt.Errorf("no response within %s", requestTimeout))
+	defer cancel()
+	l, err := read(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return l.withShoots(ctx, c, seeds)
+}
+
+// withShoots reads the shoots of seeds.
+func (l *landscape) withShoots(ctx context.Context, c client.Reader, seeds []string) (*view, error) {
+	v := &view{landscape: *l, shoots: map[string][]*metav1.PartialObjectMetadata{}}
+	for _, seed := range seeds {
+		shoots, on := shootsOn(seed)
+		if err := c.List(ctx, shoots, on); err != nil {
+			return nil, fmt.Errorf("list shoots of seed %q: %w", seed, err)
+		}
+		v.shoots[seed] = pointers(shoots.Items)
+	}
+	return v, nil
+}
+
+// read reads which gardenlets there are.
+func read(ctx context.Context, c client.Reader) (*landscape, error) {
+	seeds, gardenlets, managedSeeds := &corev1beta1.SeedList{}, &seedmanagementv1alpha1.GardenletList{}, &seedmanagementv1alpha1.ManagedSeedList{}
+	inGarden := client.InNamespace(constants.GardenNamespace)
+	for _, err := range []error{c.List(ctx, seeds), c.List(ctx, gardenlets, inGarden), c.List(ctx, managedSeeds, inGarden)} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return &landscape{
+		seeds: byName(pointers(seeds.Items)), gardenlets: byName(pointers(gardenlets.Items)), managedSeeds: byName(pointers(managedSeeds.Items)),
+	}, nil
+}
+
+// shootsOn is a list of the shoots of a seed. A garden may have tens of thousands of shoots: only those of the wave are read, and only their metadata.
+func shootsOn(seed string) (*metav1.PartialObjectMetadataList, client.MatchingLabels) {
+	shoots := &metav1.PartialObjectMetadataList{}
+	shoots.SetGroupVersionKind(corev1beta1.SchemeGroupVersion.WithKind("ShootList"))
+	return shoots, client.MatchingLabels{constants.PrefixSeedName + seed: "true"}
+}
+
+func pointers[T any](items []T) []*T {
+	out := make([]*T, 0, len(items))
+	for i := range items {
+		out = append(out, &items[i])
+	}
+	return out
 }
 
 func byName[T client.Object](objects []T) map[string]T {

@@ -17,8 +17,10 @@ func TestAwait(t *testing.T) {
 	for name, tc := range map[string]struct {
 		// healthy are the minutes at which the shoot of the seed turns from unhealthy to healthy, and back, and so on.
 		healthy []time.Duration
-		passes  time.Duration // when. It does not if zero
-		err     string
+		// behind is until which minute the watch does not have changes: then it has the last one.
+		behind time.Duration
+		passes time.Duration // when. It does not if zero
+		err    string
 	}{
 		"healthy":                             {healthy: []time.Duration{0}, passes: 10},
 		"healthy after some time":             {healthy: []time.Duration{20}, passes: 30},
@@ -27,6 +29,8 @@ func TestAwait(t *testing.T) {
 		"never":                               {err: `waited 1h0m0s for seed "a": 0 of 1 shoots are healthy, and 1 of 1 were before`},
 		"healthy only for a while":            {healthy: []time.Duration{0, 5}, err: `waited 1h0m0s for seed "a": 0 of 1 shoots`},
 		"healthy again and again":             {healthy: []time.Duration{0, 9, 10, 19, 20, 29, 30}, passes: 40},
+		"unhealthy, which is not watched yet": {healthy: []time.Duration{0, 5}, behind: 15, err: `waited 1h0m0s for seed "a": 0 of 1 shoots`},
+		"a break that is not watched yet":     {healthy: []time.Duration{0, 5, 12}, behind: 11, passes: 22},
 		"healthy at the last possible minute": {healthy: []time.Duration{49}, passes: 59},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -35,15 +39,31 @@ func TestAwait(t *testing.T) {
 				setMark(l.gardenlets["a"], latest, map[string]health{"a": {At: metav1.NewTime(now), Shoots: 1, Healthy: 1}})
 				w := &watcher{changed: make(chan struct{}, 1), view: view{landscape: *l, shoots: map[string][]*metav1.PartialObjectMetadata{"a": shoots("unhealthy")}}}
 				begin := time.Now()
+				current := "unhealthy"
+				watched := func() {
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					w.view.shoots["a"] = shoots(current)
+					w.changed <- struct{}{}
+				}
+				w.fresh = func(context.Context) (*view, error) {
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					return &view{landscape: *l, shoots: map[string][]*metav1.PartialObjectMetadata{"a": shoots(current)}}, nil
+				}
 				for i, at := range tc.healthy {
-					value := []string{"healthy", "unhealthy"}[i%2]
-					change := func() {
+					timer := time.AfterFunc(at*time.Minute, func() {
 						w.mu.Lock()
-						defer w.mu.Unlock()
-						w.view.shoots["a"] = shoots(value)
-						w.changed <- struct{}{}
-					}
-					timer := time.AfterFunc(at*time.Minute, change)
+						current = []string{"healthy", "unhealthy"}[i%2]
+						w.mu.Unlock()
+						if i == 0 || at >= tc.behind {
+							watched()
+						}
+					})
+					defer timer.Stop()
+				}
+				if tc.behind > 0 {
+					timer := time.AfterFunc(tc.behind*time.Minute, watched)
 					defer timer.Stop()
 				}
 				ctx, cancel := context.WithTimeoutCause(t.Context(), timeout, errTimeout)

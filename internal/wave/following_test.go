@@ -1,0 +1,249 @@
+package wave
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+)
+
+func autoUpdated(g *seedmanagementv1alpha1.Gardenlet) {
+	g.Labels = map[string]string{operatorv1alpha1.LabelKeyGardenletAutoUpdates: "true"}
+}
+
+// followed is a garden whose Gardenlets follow gardener-operator.
+type followed struct {
+	client.WithWatch
+	*Following
+	clock *testingclock.FakePassiveClock
+}
+
+func newFollowed(t *testing.T, fixtures ...fixture) followed {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1beta1.AddToScheme(scheme), seedmanagementv1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	l := landscapeOf(fixtures...)
+	b := fake.NewClientBuilder().WithScheme(scheme)
+	for name, seed := range l.seeds {
+		b.WithObjects(seed, &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "garden-dev", Name: name, CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
+			Labels: map[string]string{constants.PrefixSeedName + name: "true", constants.ShootStatus: "healthy"},
+		}})
+	}
+	for _, g := range l.gardenlets {
+		b.WithObjects(g)
+	}
+	for _, m := range l.managedSeeds {
+		b.WithObjects(m)
+	}
+	c, clock := b.Build(), testingclock.NewFakePassiveClock(now)
+	return followed{c, &Following{Client: c, Target: FollowingTarget(latest, chart+latest), Soak: 5 * time.Minute, Clock: clock}, clock}
+}
+
+// at returns the seeds whose Gardenlets have the version, and in which the wave has not passed.
+func (f followed) at(t *testing.T, version string) (at, marks string) {
+	t.Helper()
+	list := &seedmanagementv1alpha1.GardenletList{}
+	if err := f.List(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	var have, begun []string
+	for i := range list.Items {
+		g := &list.Items[i]
+		if ref := g.Spec.Deployment.Helm.OCIRepository.Ref; ref != nil && *ref == chart+version {
+			have = append(have, g.Name)
+		}
+		if g.Annotations[Annotation] != "" {
+			begun = append(begun, g.Name)
+		}
+	}
+	slices.Sort(have)
+	return strings.Join(have, " "), strings.Join(begun, " ")
+}
+
+func (f followed) step(t *testing.T) Step {
+	t.Helper()
+	step, err := f.Step(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return step
+}
+
+// report has gardenlets report the version.
+func (f followed) report(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		seed := &corev1beta1.Seed{}
+		if err := f.Get(t.Context(), client.ObjectKey{Name: name}, seed); err != nil {
+			t.Fatal(err)
+		}
+		seed.Status.Gardener.Version = latest
+		if err := f.Update(t.Context(), seed); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (f followed) label(t *testing.T, name, value string) {
+	t.Helper()
+	shoot := &corev1beta1.Shoot{}
+	if err := f.Get(t.Context(), client.ObjectKey{Namespace: "garden-dev", Name: name}, shoot); err != nil {
+		t.Fatal(err)
+	}
+	shoot.Labels[constants.ShootStatus] = value
+	if err := f.Update(t.Context(), shoot); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// One gardenlet is first, and no other one gets the chart before its seed and the shoots on it have been healthy for the whole time.
+func TestFollowingStep(t *testing.T) {
+	var fixtures []fixture
+	for _, name := range strings.Fields("a b c d e f g h i j k") {
+		fixtures = append(fixtures, own(name, former, former, autoUpdated))
+	}
+	f := newFollowed(t, append(fixtures, own("other", former, former))...)
+	expect := func(when, wantAt, wantMarks string) {
+		t.Helper()
+		if at, marks := f.at(t, latest); at != wantAt || marks != wantMarks {
+			t.Errorf("%s: %q have the chart, and %q the annotation; want %q and %q", when, at, marks, wantAt, wantMarks)
+		}
+	}
+	step := f.step(t)
+	expect("first wave", "a", "a")
+	if diff := cmp.Diff([]string{"a"}, step.Begun); diff != "" || step.After != recheck {
+		t.Errorf("the first step: %+v", step)
+	}
+	if step = f.step(t); step.Missing["a"] == nil || step.Hopeless() {
+		t.Errorf("nothing is missing before it reports the version: %+v", step)
+	}
+	f.report(t, "a")
+	f.label(t, "a", "unhealthy")
+	if step = f.step(t); step.Missing["a"] == nil || !strings.Contains(step.Missing["a"].Error(), "0 of 1 shoots are healthy") {
+		t.Errorf("the shoot is not missed: %+v", step)
+	}
+	f.label(t, "a", "healthy")
+	if step = f.step(t); len(step.Missing) > 0 || step.After != recheck {
+		t.Errorf("it does not wait: %+v", step)
+	}
+	f.clock.SetTime(now.Add(4*time.Minute + 30*time.Second))
+	if step = f.step(t); step.After != 30*time.Second || !step.Since.Equal(now.Truncate(time.Second)) {
+		t.Errorf("it waits until another time: %+v", step)
+	}
+	expect("not long enough", "a", "a")
+	f.clock.SetTime(now.Add(5 * time.Minute))
+	f.step(t)
+	expect("second wave", "a b c", "b c") // a tenth of eleven
+	f.report(t, "b", "c")
+	f.step(t)
+	f.label(t, "c", "unhealthy")
+	f.clock.SetTime(now.Add(20 * time.Minute))
+	f.step(t)
+	expect("a break", "a b c", "b c")
+	f.label(t, "c", "healthy")
+	f.step(t)
+	f.clock.SetTime(now.Add(24 * time.Minute))
+	f.step(t)
+	expect("the time begins again", "a b c", "b c")
+	f.clock.SetTime(now.Add(25 * time.Minute))
+	f.step(t)
+	expect("third wave", "a b c d e", "d e")
+	// Another process continues.
+	f.Following = &Following{Client: f.Client, Target: f.Target, Soak: f.Soak, Clock: f.clock}
+	f.report(t, "d", "e")
+	f.step(t)
+	f.clock.SetTime(now.Add(30 * time.Minute))
+	f.step(t)
+	expect("fourth wave", "a b c d e f g", "f g")
+}
+
+// notReadySince is a seed whose gardenlet has not reported for some time.
+func notReadySince(at time.Time) fixture {
+	return func(l *landscape) {
+		own("a", former, former, autoUpdated)(l)
+		l.seeds["a"].Status.Conditions[0].Status, l.seeds["a"].Status.Conditions[0].LastTransitionTime = corev1beta1.ConditionUnknown, metav1.NewTime(at)
+	}
+}
+
+// What has no health to compare with, or no version to wait for, gets the chart at once, and keeps the Secrets that the chart is pulled with.
+func TestFollowingAtOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fixture fixture
+		version string
+		want    string // has the chart
+		marks   string
+	}{
+		"in a wave":          {fixture: own("a", former, former, autoUpdated), want: "a", marks: "a"},
+		"no Seed":            {fixture: func(l *landscape) { own("a", former, former, autoUpdated)(l); delete(l.seeds, "a") }, want: "a"},
+		"never ready":        {fixture: func(l *landscape) { own("a", former, former, autoUpdated)(l); unready("a")(l) }, want: "a"},
+		"not ready for long": {fixture: notReadySince(now.Add(-settled)), want: "a"},
+		"not ready since the garden was upgraded": {fixture: notReadySince(now.Add(-time.Minute))},
+		"no version": {fixture: own("a", former, former, autoUpdated), version: "main", want: "a"},
+		"an image of its own": {
+			fixture: own("a", former, former, autoUpdated, func(g *seedmanagementv1alpha1.Gardenlet) {
+				g.Spec.Deployment.Image = &seedmanagementv1alpha1.Image{Tag: new(former)}
+			}), want: "a",
+		},
+		"created by its gardenlet": {
+			fixture: own("a", former, former, autoUpdated, func(g *seedmanagementv1alpha1.Gardenlet) {
+				g.Annotations = map[string]string{seedmanagementv1alpha1.AnnotationCreatedByGardenlet: "true"}
+			}), want: "a",
+		},
+		"does not follow": {fixture: own("a", former, former)},
+		"is current":      {fixture: own("a", latest, latest, autoUpdated), want: "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFollowed(t, tc.fixture)
+			if tc.version != "" {
+				f.Target = FollowingTarget(tc.version, chart+latest)
+			}
+			f.step(t)
+			if at, marks := f.at(t, latest); at != tc.want || marks != tc.marks {
+				t.Errorf("%q have the chart, and %q are in a wave; want %q and %q", at, marks, tc.want, tc.marks)
+			}
+		})
+	}
+}
+
+// A gardenlet that was rolled back keeps others from the chart, until another release repairs it: that one is first.
+func TestFollowingRolledBack(t *testing.T) {
+	f := newFollowed(t, own("a", former, former, autoUpdated), own("b", former, former, autoUpdated))
+	f.step(t)
+	g := &seedmanagementv1alpha1.Gardenlet{}
+	if err := f.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "a"}, g); err != nil {
+		t.Fatal(err)
+	}
+	g.Status.Conditions[0].Status, g.Status.Conditions[0].Reason = corev1beta1.ConditionFalse, seedmanagementv1alpha1.GardenletReasonRolledBack
+	if err := f.Update(t.Context(), g); err != nil {
+		t.Fatal(err)
+	}
+	f.clock.SetTime(now.Add(time.Hour))
+	if step := f.step(t); !step.Hopeless() || step.After != recheck {
+		t.Errorf("it goes on: %+v", step)
+	}
+	if at, _ := f.at(t, latest); at != "a" {
+		t.Errorf("%q have the chart", at)
+	}
+	const repaired = "v1.151.1"
+	f.Target = FollowingTarget(repaired, chart+repaired)
+	f.step(t)
+	if at, marks := f.at(t, repaired); at != "a" || marks != "a" {
+		t.Errorf("%q have the chart of the other release, and %q are in a wave", at, marks)
+	}
+}
