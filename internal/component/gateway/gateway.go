@@ -75,20 +75,15 @@ type Values struct {
 	Namespace, ServiceName string
 }
 
-// HandlerLabels are the labels of the namespace of a handler's gateway. By the role, clients know that connections come from a gateway.
-func HandlerLabels(handler string) map[string]string {
-	return map[string]string{
-		constants.GardenRole: constants.GardenRoleExposureClassHandler, constants.ExposureClassHandlerName: handler,
-	}
-}
-
 // Objects renders the gateway. The CustomResourceDefinitions of the Gateway API have to exist, and for the gateway of a handler the objects that
 // all gateways have in common: the ClusterRole and the GatewayClass are those of the gateway without a handler.
 func Objects(v Values) []client.Object {
 	v.Namespace, v.ServiceName = cmp.Or(v.Namespace, Namespace), cmp.Or(v.ServiceName, Name)
 	labels, namespaceLabels := map[string]string{"app": Name}, map[string]string{constants.GardenRole: constants.GardenRoleIstioIngress}
 	if v.Handler != "" {
-		labels, namespaceLabels = map[string]string{constants.ExposureClassHandlerName: v.Handler}, HandlerLabels(v.Handler)
+		labels = map[string]string{constants.ExposureClassHandlerName: v.Handler}
+		// By the role, pods and extensions know that connections come from a gateway.
+		namespaceLabels = workload.Merge(labels, map[string]string{constants.GardenRole: constants.GardenRoleExposureClassHandler})
 	}
 	config := Configuration(sharedDir, proxyPort, proxyHealth, v.ProxyProtocol)
 	w := workload.Workload{
@@ -231,7 +226,7 @@ func service(w workload.Workload, v Values) *corev1.Service {
 	service.Spec.Type = corev1.ServiceTypeLoadBalancer
 	service.Spec.Ports[0].TargetPort = intstr.FromInt32(proxyPort)
 	service.Spec.ExternalTrafficPolicy, service.Spec.LoadBalancerClass = v.ExternalTrafficPolicy, v.LoadBalancerClass
-	service.Spec.LoadBalancerIP = ptr.Deref(v.LoadBalancerIP, "")
+	service.Spec.LoadBalancerIP = ptr.Deref(v.LoadBalancerIP, "") //nolint:staticcheck // annotations instead of it differ between infrastructures
 	return service
 }
 
