@@ -80,10 +80,14 @@ func (a *agent) addSeedControllers(garden *gardenCluster) error {
 			SeedName: seedName, Garden: garden, GardenAPI: garden.api, SeedAPI: a.seedAPI, SeedVersion: a.seedDiscovery,
 			KubeconfigSecret: a.config.GardenClientConnection.KubeconfigSecret, CertificateExpiry: certificateExpiry,
 			Gardener: a.gardener, Images: a.images, ETCD: a.config.ETCDConfig, NodeToleration: a.config.NodeToleration, Capacity: resources.Capacity, Reserved: resources.Reserved,
+			SNI: a.config.SNI, Handlers: a.config.ExposureClassHandlers,
 			SyncPeriod: c.Seed.SyncPeriod.Duration, Metrics: a.flows, Clock: a.clock,
 		}),
 		seedcare.Add(a.Manager, seedcare.Values{
-			SeedName: seedName, Garden: garden, SeedAPI: a.seedAPI, Components: system.Components, Config: *c.SeedCare, Clock: a.clock,
+			SeedName: seedName, Garden: garden, SeedAPI: a.seedAPI, Config: *c.SeedCare, Clock: a.clock,
+			Components: func(seed *corev1beta1.Seed) []client.Object {
+				return system.Components(seed, a.config.ExposureClassHandlers)
+			},
 		}),
 		general.Add(a.Manager, general.Values{
 			NamespaceSelectors: append(resourcemanager.SeedNamespaces(), c.NetworkPolicy.AdditionalNamespaceSelectors...),
@@ -135,7 +139,7 @@ func (a *agent) addShootControllers(garden *gardenCluster) error {
 	return errors.Join(
 		lifecycle.Add(a.Manager, lifecycle.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenAPI: garden.api, SeedAPI: a.seedAPI,
-			Connect: a.connectShoot, Discover: discoverShoot,
+			Connect: a.connectShoot, Discover: discoverShoot, Gateways: system.Gateways(a.config.ExposureClassHandlers),
 			SavesStates: func(ctx context.Context) (bool, error) { return shootstate.Saves(ctx, states) },
 			Gardener:    a.gardener, Images: a.vector, Config: *c.Shoot, ETCD: a.config.ETCDConfig, Metrics: a.shoots, FlowMetrics: a.flows, Clock: a.clock,
 		}),

@@ -1,11 +1,11 @@
 package gardenlet
 
 import (
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
+	"gardener.cloud/gardener/internal/component/gateway"
 )
 
 // unsupported refuses settings of a valid configuration that nothing would act on, so that an operator does not rely on them. Settings of
@@ -21,13 +21,15 @@ func unsupported(c *Config) field.ErrorList {
 	gardenletconfigv1alpha1.DefaultGardenletConfiguration(defaults)
 
 	refuse(c.ShootClientConnection.Kubeconfig != "", "is not supported: every shoot has its own", "shootClientConnection", "kubeconfig")
-	refuse(len(c.ExposureClassHandlers) > 0, "is not supported: there is one gateway per seed", "exposureClassHandlers")
 	if seed := c.SeedConfig; seed != nil && seed.Spec.Settings != nil && seed.Spec.Settings.LoadBalancerServices != nil {
 		refuse(len(seed.Spec.Settings.LoadBalancerServices.Zones) > 0, "is not supported: there is one gateway per seed, for all its zones",
 			"seedConfig", "spec", "settings", "loadBalancerServices", "zones")
 	}
-	// The gateway has a name of its own, see docs/networking.md.
-	refuse(!equality.Semantic.DeepEqual(c.SNI, defaults.SNI), "must have the defaults: the gateway cannot be configured", "sni")
+	// The gateway has a name of its own, see docs/networking.md: gardener-operator deploys the same one, if a garden runs in the seed.
+	refuse(*c.SNI.Ingress.Namespace != *defaults.SNI.Ingress.Namespace, "must have the default: the gateway of a seed is in namespace "+gateway.Namespace,
+		"sni", "ingress", "namespace")
+	refuse(*c.SNI.Ingress.ServiceName != *defaults.SNI.Ingress.ServiceName, "must have the default: the Service of a seed is "+gateway.Name,
+		"sni", "ingress", "serviceName")
 
 	logging := c.Logging
 	refuse(ptr.Deref(logging.Enabled, false), "is not supported", "logging", "enabled")

@@ -23,8 +23,7 @@ func TestUnsupported(t *testing.T) {
 	}
 	c = &Config{
 		ShootClientConnection: &gardenletconfigv1alpha1.ShootClientConnection{},
-		ExposureClassHandlers: []gardenletconfigv1alpha1.ExposureClassHandler{{Name: "internet"}},
-		SNI:                   &gardenletconfigv1alpha1.SNI{Ingress: &gardenletconfigv1alpha1.SNIIngress{ServiceExternalIP: new("192.0.2.1")}},
+		SNI:                   &gardenletconfigv1alpha1.SNI{Ingress: &gardenletconfigv1alpha1.SNIIngress{Namespace: new("other"), ServiceName: new("other")}},
 		Logging: &gardenletconfigv1alpha1.Logging{
 			Enabled: new(true), VictoriaLogs: &gardenletconfigv1alpha1.VictoriaLogs{Enabled: new(true)},
 			ShootNodeLogging:  &gardenletconfigv1alpha1.ShootNodeLogging{ShootPurposes: []corev1beta1.ShootPurpose{"testing"}},
@@ -51,7 +50,7 @@ func TestUnsupported(t *testing.T) {
 		got = append(got, err.Field)
 	}
 	want := []string{
-		"shootClientConnection.kubeconfig", "exposureClassHandlers", "seedConfig.spec.settings.loadBalancerServices.zones", "sni", "logging.enabled", "logging.victoriaLogs.enabled",
+		"shootClientConnection.kubeconfig", "seedConfig.spec.settings.loadBalancerServices.zones", "sni.ingress.namespace", "sni.ingress.serviceName", "logging.enabled", "logging.victoriaLogs.enabled",
 		"logging.shootEventLogging.enabled", "logging.shootNodeLogging.shootPurposes", "monitoring.shoot.remoteWrite", "monitoring.shoot.externalLabels",
 		"etcdConfig.backupCompactionController.enableBackupCompaction", "etcdConfig.featureGates",
 	}
@@ -91,7 +90,7 @@ var readers = map[string]string{
 	"etcdConfig.deltaSnapshotRetentionPeriod":    "internal/shoot/values, for Etcds",
 	"etcdConfig.etcdController":                  "seed/system",
 	"etcdConfig.featureGates":                    "refused",
-	"exposureClassHandlers":                      "refused",
+	"exposureClassHandlers":                      "seed/system and shoot/lifecycle",
 	"featureGates":                               "internal/process",
 	"leaderElection":                             "internal/process",
 	"logFormat":                                  "internal/process",
@@ -104,7 +103,7 @@ var readers = map[string]string{
 	"resources":                                  "seed/system",
 	"seedConfig":                                 "seed/registration",
 	"server":                                     "internal/process",
-	"sni":                                        "refused, unless it has the defaults",
+	"sni":                                        "seed/system, but another namespace or serviceName is refused",
 }
 
 // TestReaders finds fields of the configuration that readers does not know.

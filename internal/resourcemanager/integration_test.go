@@ -53,6 +53,7 @@ func TestControllers(t *testing.T) {
 	w := start(t)
 	t.Run("health follows the objects of a ManagedResource", w.health)
 	t.Run("a token can be used", w.token)
+	t.Run("a static token that is not used is invalidated", w.staticToken)
 	t.Run("network policies follow a Service", w.networkPolicies)
 	t.Run("the API server calls the webhooks", w.webhooks)
 	t.Run("the taint of a new node is removed, and it gets its delay", w.node)
@@ -84,6 +85,8 @@ func start(t *testing.T) *testCluster {
 	}
 	env.AwaitServed[*resourcesv1alpha1.ManagedResource](t, c)
 	settings := &config{Webhooks: component.ForSeed().Webhooks}
+	settings.Webhooks.EndpointSliceHints.Enabled = true
+	settings.Webhooks.TokenInvalidator.Enabled, settings.Controllers.TokenInvalidator.Enabled = true, true
 	scope := component.Scope{}
 	settings.Server.Webhooks.BindAddress = "127.0.0.1"
 	settings.Server.Webhooks.Port, settings.Server.Webhooks.TLS.ServerCertDir, scope.CABundle = serverCertificate(t)
@@ -149,6 +152,38 @@ func (w *testCluster) create(t *testing.T, objects ...client.Object) {
 
 // timeout is for steps that take much less than a second on an idle machine.
 const timeout = time.Minute
+
+// staticToken plays kube-controller-manager, which writes tokens.
+func (w *testCluster) staticToken(t *testing.T) {
+	account := &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "static"}, AutomountServiceAccountToken: new(false),
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: metav1.NamespaceDefault, Name: "static-token", Annotations: map[string]string{corev1.ServiceAccountNameKey: account.Name},
+		},
+		Type: corev1.SecretTypeServiceAccountToken, Data: map[string][]byte{"token": []byte("valid")},
+	}
+	w.create(t, account, secret)
+	has := func(want string) {
+		t.Helper()
+		env.Await(t, w, env.Named[*corev1.Secret](secret.Namespace, secret.Name), func(s *corev1.Secret) error {
+			if got := string(s.Data["token"]); got != want {
+				return fmt.Errorf("the token has %d characters", len(got))
+			}
+			return nil
+		})
+	}
+	const invalid = "\x00\x00\x00"
+	has(invalid)
+	// The webhook does not even let another token in.
+	env.Edit(t, w, secret, func(s *corev1.Secret) { s.Data["token"] = []byte("valid") })
+	if got := string(secret.Data["token"]); got != invalid {
+		t.Errorf("a token with %d characters is stored", len(got))
+	}
+	env.Edit(t, w, account, func(a *corev1.ServiceAccount) { a.AutomountServiceAccountToken = new(true) })
+	has("") // kube-controller-manager would issue one
+}
 
 // awaitCondition waits for a status and a text in the message of a condition of the ManagedResource in a namespace.
 func (w *testCluster) awaitCondition(t *testing.T, namespace string, typ corev1beta1.ConditionType, status corev1beta1.ConditionStatus, text string) {

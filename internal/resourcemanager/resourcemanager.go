@@ -34,6 +34,7 @@ import (
 	"gardener.cloud/gardener/internal/resourcemanager/managedresource"
 	"gardener.cloud/gardener/internal/resourcemanager/node/agentdelay"
 	"gardener.cloud/gardener/internal/resourcemanager/node/criticalcomponents"
+	"gardener.cloud/gardener/internal/resourcemanager/tokeninvalidator"
 	"gardener.cloud/gardener/internal/resourcemanager/webhook"
 	"gardener.cloud/gardener/internal/tokenrequestor"
 	configvalidation "gardener.cloud/gardener/internal/validation/config"
@@ -208,6 +209,9 @@ func addControllers(ctx context.Context, mgr manager.Manager, target cluster.Clu
 			return tokenrequestor.Add(mgr, mgr, target, tokenrequestor.Values{
 				Class: resourcesv1alpha1.ResourceManagerClassShoot, Concurrency: *c.Controllers.TokenRequestor.ConcurrentSyncs,
 			})
+		}},
+		{"tokenInvalidator", c.Controllers.TokenInvalidator.Enabled, func() error {
+			return tokeninvalidator.Add(mgr, target, *c.Controllers.TokenInvalidator.ConcurrentSyncs)
 		}},
 		{"networkPolicy", c.Controllers.NetworkPolicy.Enabled, func() error {
 			values := networkpolicy.Values{

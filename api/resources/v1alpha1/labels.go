@@ -27,6 +27,13 @@ const (
 
 	// ProjectedTokenSkip on a pod keeps the webhook from mounting a token.
 	ProjectedTokenSkip = "projected-token-mount.resources.gardener.cloud/skip"
+	// TokenInvalidatorSkip on a ServiceAccount, with the value "true", keeps its static tokens valid.
+	TokenInvalidatorSkip = "token-invalidator.resources.gardener.cloud/skip"
+	// TokenInvalidatorConsider is on Secrets whose static token is invalidated, with the value "true". The controller sets it.
+	TokenInvalidatorConsider = "token-invalidator.resources.gardener.cloud/consider"
+	// EndpointSliceHintsConsider on a Service or an EndpointSlice, with the value "true", makes the webhook set hints: Kubernetes copies labels of
+	// Services to their EndpointSlices.
+	EndpointSliceHintsConsider = "endpoint-slice-hints.resources.gardener.cloud/consider"
 	// HighAvailabilityConfigConsider on a namespace, with the value "true", makes the webhook process its workloads.
 	HighAvailabilityConfigConsider = "high-availability-config.resources.gardener.cloud/consider"
 	// HighAvailabilityConfigSkip on a workload keeps the webhook from changing it.

@@ -166,7 +166,8 @@ func rules() []rbacv1.PolicyRule {
 		workload.Rule("extensions.gardener.cloud", "clusters", "create delete get patch"),
 		workload.Rule("gateway.networking.k8s.io", "gateways", deploy),
 		workload.Rule("gateway.networking.k8s.io", "gatewayclasses tlsroutes", "create delete patch"),
-		workload.Rule("operator.gardener.cloud", "gardens", "list"), // gardener-operator has part of its work where there is one
+		workload.Rule("gateway.networking.k8s.io", "tlsroutes", "list"), // the gateway of a former handler stays while routes use it
+		workload.Rule("operator.gardener.cloud", "gardens", "list"),     // gardener-operator has part of its work where there is one
 		workload.Rule("machine.sapcloud.io", "machineclasses machinedeployments machines machinesets", "delete patch "+read),
 		workload.Rule("networking.k8s.io", "networkpolicies", deploy),
 		workload.Rule("policy", "poddisruptionbudgets", "create delete get patch"),

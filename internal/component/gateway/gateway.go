@@ -1,8 +1,10 @@
 // Package gateway deploys the gateway to the control planes of a seed: HAProxy, which passes TLS connections through by their server name
-// (SNI), and in the same pod the controller that writes its routes. One address serves all shoots.
+// (SNI), and in the same pod the controller that writes its routes. One address serves all shoots, but those with an ExposureClass: each handler
+// of ExposureClasses has a gateway of its own.
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -21,11 +24,11 @@ import (
 )
 
 const (
-	// Namespace is the namespace of the gateway of a seed.
+	// Namespace is the namespace of the gateway of a seed that is of no handler.
 	Namespace = "gateway"
-	// Name is the name of the Gateway, its Service and its Deployment.
+	// Name is the name of each Gateway and its Deployment. It is also that of the Service, if that has no other.
 	Name = "gateway"
-	// ClusterRole is the name of the ClusterRole of the controller.
+	// ClusterRole is the name of the ClusterRole of the controllers.
 	ClusterRole = "gardener.cloud:system:gateway"
 	// ClassName is the GatewayClass that HAProxy serves.
 	ClassName = "gardener"
@@ -60,27 +63,43 @@ type Values struct {
 	ExternalTrafficPolicy corev1.ServiceExternalTrafficPolicy
 	// LoadBalancerClass is that of the Service. Kubernetes does not let it change while the Service exists. It may be nil.
 	LoadBalancerClass *string
+	// LoadBalancerIP is the address that the load balancer is to have, if the infrastructure can choose it. It may be nil.
+	LoadBalancerIP *string
 	// ProxyProtocol is whether load balancers may send the address of the client with the PROXY protocol.
 	ProxyProtocol bool
+	// PodLabels are further labels of the pods. They cannot replace the labels that select the pods.
+	PodLabels map[string]string
+	// Handler is the name of the handler of ExposureClasses that the gateway is for. Empty means that it is for all other shoots.
+	Handler string
+	// Namespace is where it is deployed, and ServiceName the name of the Service. The defaults are Namespace and Name.
+	Namespace, ServiceName string
 }
 
-// Objects renders the gateway. The CustomResourceDefinitions of the Gateway API have to exist.
+// Objects renders the gateway. The CustomResourceDefinitions of the Gateway API have to exist, and for the gateway of a handler the objects that
+// all gateways have in common: the ClusterRole and the GatewayClass are those of the gateway without a handler.
 func Objects(v Values) []client.Object {
+	v.Namespace, v.ServiceName = cmp.Or(v.Namespace, Namespace), cmp.Or(v.ServiceName, Name)
+	labels, namespaceLabels := map[string]string{"app": Name}, map[string]string{constants.GardenRole: constants.GardenRoleIstioIngress}
+	if v.Handler != "" {
+		labels = map[string]string{constants.ExposureClassHandlerName: v.Handler}
+		// By the role, pods and extensions know that connections come from a gateway.
+		namespaceLabels = workload.Merge(labels, map[string]string{constants.GardenRole: constants.GardenRoleExposureClassHandler})
+	}
 	config := Configuration(sharedDir, proxyPort, proxyHealth, v.ProxyProtocol)
 	w := workload.Workload{
-		Name: Name, Namespace: Namespace, Labels: map[string]string{"app": Name}, Replicas: v.Replicas,
+		Name: Name, Namespace: v.Namespace, Labels: labels, Replicas: v.Replicas,
 		PriorityClass: constants.PriorityClassNameSeedSystemCritical,
-		PodLabels: map[string]string{
+		PodLabels: workload.Merge(v.PodLabels, labels, map[string]string{
 			constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, constants.NetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
 			// The backends of routes.
 			workload.AllShootsPolicyLabel("kube-apiserver", 443):   constants.NetworkPolicyAllowed,
 			workload.AllShootsPolicyLabel("vpn-seed-server", 8132): constants.NetworkPolicyAllowed,
-		},
+		}),
 		PodAnnotations: map[string]string{"checksum/configuration": workload.Checksum(config)},
 		Container: corev1.Container{
 			Image: v.ControllerImage,
 			Args: []string{
-				process, "--gateway=" + Namespace + "/" + Name, "--directory=" + sharedDir,
+				process, "--gateway=" + v.Namespace + "/" + Name, "--service=" + v.ServiceName, "--directory=" + sharedDir,
 				"--health-port=" + strconv.Itoa(healthPort), "--metrics-port=" + strconv.Itoa(metricsPort),
 			},
 			Env:            []corev1.EnvVar{workload.PodName()},
@@ -117,13 +136,16 @@ func Objects(v Values) []client.Object {
 		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: new(intstr.FromInt32(1)), MaxUnavailable: new(intstr.FromInt32(0))},
 	}
 	objects := []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-			Name: Namespace, Labels: map[string]string{constants.GardenRole: constants.GardenRoleIstioIngress},
-		}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v.Namespace, Labels: namespaceLabels}},
 		w.ServiceAccount(),
 		&corev1.ConfigMap{ObjectMeta: deployment.ObjectMeta, Data: map[string]string{"haproxy.cfg": config}},
 	}
-	objects = append(objects, permissions(w)...)
+	if v.Handler == "" {
+		objects = append(objects, clusterRole(w)...)
+	} else {
+		objects = append(objects, HandlerBinding(v.Namespace))
+	}
+	objects = append(objects, leaderElection(w)...)
 	objects = append(objects, deployment, service(w, v))
 	if v.Replicas > 1 {
 		objects = append(objects, &policyv1.PodDisruptionBudget{
@@ -131,7 +153,10 @@ func Objects(v Values) []client.Object {
 			Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(1)), Selector: deployment.Spec.Selector},
 		})
 	}
-	return append(objects, gateway(w)...)
+	if v.Handler == "" {
+		objects = append(objects, class(w))
+	}
+	return append(objects, gateway(w))
 }
 
 // share is a command that sets EnvConnections to a quarter of the connections that HAProxy can have, each with two files, of 100000 at most.
@@ -168,44 +193,59 @@ func proxy(image string) corev1.Container {
 	}
 }
 
-// permissions are the roles of the controller.
-func permissions(w workload.Workload) []client.Object {
-	role := w.Role(Namespace, Name,
-		workload.Rule("coordination.k8s.io", "leases", "create get update"),
-		workload.Rule("", "events", "create patch"), // of the leader election
-	)
-	return append(w.ClusterRole(ClusterRole,
+// clusterRole renders the ClusterRole of the controllers of all gateways, and its binding for one.
+func clusterRole(w workload.Workload) []client.Object {
+	return w.ClusterRole(ClusterRole,
 		workload.Rule(gatewayv1.GroupName, "gatewayclasses gateways tlsroutes", "get list watch"),
 		workload.Rule(gatewayv1.GroupName, "gatewayclasses/status gateways/status tlsroutes/status", "patch"),
 		workload.Rule("", "namespaces services", "get list watch"),
 		workload.Rule("discovery.k8s.io", "endpointslices", "get list watch"),
-	), role...)
+	)
+}
+
+// HandlerBinding renders the binding of the ClusterRole for the gateway of a handler in a namespace. It is the one object of that gateway which
+// is not deleted with the namespace.
+func HandlerBinding(namespace string) client.Object {
+	w := workload.Workload{Name: Name, Namespace: namespace, Labels: map[string]string{constants.GardenRole: constants.GardenRoleExposureClassHandler}}
+	return w.ClusterRoleBinding(ClusterRole+":"+namespace, ClusterRole)
+}
+
+// leaderElection renders the role for the leader election of the controllers of one gateway.
+func leaderElection(w workload.Workload) []client.Object {
+	return w.Role(w.Namespace, Name,
+		workload.Rule("coordination.k8s.io", "leases", "create get update"),
+		workload.Rule("", "events", "create patch"), // of the leader election
+	)
 }
 
 func service(w workload.Workload, v Values) *corev1.Service {
 	service := w.Service("tls", port)
+	service.Name = v.ServiceName
 	service.Annotations = workload.Merge(v.ServiceAnnotations, workload.FromPods("all-seed-scrape-targets", metricsPort, proxyHealth),
 		map[string]string{resourcesv1alpha1.NetworkingFromWorldToPorts: fmt.Sprintf(`[{"protocol":"TCP","port":%d}]`, proxyPort)})
 	service.Spec.Type = corev1.ServiceTypeLoadBalancer
 	service.Spec.Ports[0].TargetPort = intstr.FromInt32(proxyPort)
 	service.Spec.ExternalTrafficPolicy, service.Spec.LoadBalancerClass = v.ExternalTrafficPolicy, v.LoadBalancerClass
+	service.Spec.LoadBalancerIP = ptr.Deref(v.LoadBalancerIP, "") //nolint:staticcheck // annotations instead of it differ between infrastructures
 	return service
 }
 
-// gateway renders the GatewayClass and the Gateway, which allows routes of all namespaces.
-func gateway(w workload.Workload) []client.Object {
-	return []client.Object{
-		&gatewayv1.GatewayClass{
-			ObjectMeta: metav1.ObjectMeta{Name: ClassName, Labels: w.Labels},
-			Spec:       gatewayv1.GatewayClassSpec{ControllerName: controllerName, Description: new("HAProxy that passes TLS through")},
-		},
-		&gatewayv1.Gateway{
-			ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Name, Labels: w.Labels},
-			Spec: gatewayv1.GatewaySpec{GatewayClassName: ClassName, Listeners: []gatewayv1.Listener{{
-				Name: Listener, Port: port, Protocol: gatewayv1.TLSProtocolType,
-				TLS:           &gatewayv1.ListenerTLSConfig{Mode: new(gatewayv1.TLSModePassthrough)},
-				AllowedRoutes: &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{From: new(gatewayv1.NamespacesFromAll)}},
-			}}},
-		},
+// class renders the GatewayClass of all gateways.
+func class(w workload.Workload) client.Object {
+	return &gatewayv1.GatewayClass{
+		ObjectMeta: metav1.ObjectMeta{Name: ClassName, Labels: w.Labels},
+		Spec:       gatewayv1.GatewayClassSpec{ControllerName: controllerName, Description: new("HAProxy that passes TLS through")},
+	}
+}
+
+// gateway renders the Gateway, which allows routes of all namespaces.
+func gateway(w workload.Workload) client.Object {
+	return &gatewayv1.Gateway{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: Name, Labels: w.Labels},
+		Spec: gatewayv1.GatewaySpec{GatewayClassName: ClassName, Listeners: []gatewayv1.Listener{{
+			Name: Listener, Port: port, Protocol: gatewayv1.TLSProtocolType,
+			TLS:           &gatewayv1.ListenerTLSConfig{Mode: new(gatewayv1.TLSModePassthrough)},
+			AllowedRoutes: &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{From: new(gatewayv1.NamespacesFromAll)}},
+		}}},
 	}
 }

@@ -248,6 +248,7 @@ func Service(of instance.Kind, namespace string) *corev1.Service {
 	service.Annotations = workload.Merge(workload.Scraped(Port), map[string]string{
 		// Gateways, extensions, and other clients in namespaces that match: they have one label for all control planes.
 		resourcesv1alpha1.NetworkingNamespaceSelectors: `[{"matchLabels":{"` + constants.GardenRole + `":"` + constants.GardenRoleIstioIngress + `"}},` +
+			`{"matchLabels":{"` + constants.GardenRole + `":"` + constants.GardenRoleExposureClassHandler + `"}},` +
 			`{"matchLabels":{"` + constants.NetworkPolicyAccessTargetAPIServer + `":"` + constants.NetworkPolicyAllowed + `"}},` +
 			`{"matchLabels":{"` + constants.GardenRole + `":"` + constants.GardenRoleExtension + `"}},` +
 			`{"matchLabels":{"` + corev1.LabelMetadataName + `":"` + constants.GardenNamespace + `"}}]`,

@@ -74,7 +74,8 @@ func ServerNames(of instance.Kind, namespace string) []string {
 func SeedNamespaces() []metav1.LabelSelector {
 	selectors := []metav1.LabelSelector{{MatchLabels: map[string]string{corev1.LabelMetadataName: constants.GardenNamespace}}}
 	for _, role := range []string{
-		constants.GardenRoleIstioSystem, constants.GardenRoleIstioIngress, constants.GardenRoleShoot, constants.GardenRoleExtension,
+		constants.GardenRoleIstioSystem, constants.GardenRoleIstioIngress, constants.GardenRoleExposureClassHandler, constants.GardenRoleShoot,
+		constants.GardenRoleExtension,
 	} {
 		selectors = append(selectors, metav1.LabelSelector{MatchLabels: map[string]string{constants.GardenRole: role}})
 	}

@@ -37,5 +37,6 @@ func TestWebhooksOfAShoot(t *testing.T) {
 	config.Webhooks.KubernetesServiceHost.Enabled = true
 	config.Webhooks.SystemComponentsConfig.Enabled = true
 	config.Webhooks.PodSchedulerName.Enabled = true
+	config.Webhooks.EndpointSliceHints.Enabled = true
 	golden.Objects(t, "shoot.yaml", Webhooks(&config, Scope{URL: "https://gardener-resource-manager.shoot--a--b", Shoot: true, CABundle: []byte("CA")}))
 }

@@ -16,7 +16,9 @@ import (
 // Paths of the webhooks.
 const (
 	PathDeletionProtection    = "/webhooks/validate-crd-deletion"
+	PathEndpointSliceHints    = "/webhooks/endpoint-slice-hints"
 	PathHighAvailability      = "/webhooks/high-availability-config"
+	PathInvalidateToken       = "/webhooks/invalidate-service-account-token-secret" // a path
 	PathKubernetesServiceHost = "/webhooks/kubernetes-service-host"
 	PathNodeAgentAuthorizer   = "/webhooks/auth/nodeagent"
 	PathProjectedToken        = "/webhooks/mount-projected-service-account-token" // a path
@@ -135,6 +137,17 @@ func (s Scope) mutating(c *resourcemanagerconfigv1alpha1.ResourceManagerWebhookC
 	add(c.PodTopologySpreadConstraints.Enabled, "pod-topology-spread-constraints", PathTopologySpread, func(w *admissionregistrationv1.MutatingWebhook) {
 		w.NamespaceSelector = s.namespaces(nil)
 		w.ObjectSelector = selector(managed, notOwn, absent(resourcesv1alpha1.PodTopologySpreadConstraintsSkip), notStatic)
+	})
+	add(c.TokenInvalidator.Enabled, "token-invalidator", PathInvalidateToken, func(w *admissionregistrationv1.MutatingWebhook) {
+		w.Rules = []admissionregistrationv1.RuleWithOperations{rule("", []string{"v1"}, createUpdate, "secrets")}
+		w.ObjectSelector = selector(map[string]string{resourcesv1alpha1.TokenInvalidatorConsider: "true"})
+	})
+	add(c.EndpointSliceHints.Enabled, "endpoint-slice-hints", PathEndpointSliceHints, func(w *admissionregistrationv1.MutatingWebhook) {
+		w.Rules = []admissionregistrationv1.RuleWithOperations{rule("discovery.k8s.io", []string{"v1"}, createUpdate, "endpointslices")}
+		w.NamespaceSelector = s.namespaces(nil)
+		w.ObjectSelector = selector(map[string]string{resourcesv1alpha1.EndpointSliceHintsConsider: "true"})
+		// Services also work without hints, and those of the webhooks themselves may have the label.
+		w.FailurePolicy, w.TimeoutSeconds = new(admissionregistrationv1.Ignore), new(int32(shortTimeoutSeconds))
 	})
 	return webhooks
 }

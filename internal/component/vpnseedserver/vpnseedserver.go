@@ -195,7 +195,8 @@ func service(w workload.Workload, labels map[string]string) *corev1.Service {
 	for i := range service.Spec.Ports {
 		service.Spec.Ports[i].TargetPort = intstr.FromInt32(service.Spec.Ports[i].Port)
 	}
-	gateways := `[{"matchLabels":{"` + constants.GardenRole + `":"` + constants.GardenRoleIstioIngress + `"}}]`
+	gateways := `[{"matchLabels":{"` + constants.GardenRole + `":"` + constants.GardenRoleIstioIngress + `"}},` +
+		`{"matchLabels":{"` + constants.GardenRole + `":"` + constants.GardenRoleExposureClassHandler + `"}}]`
 	service.Annotations = workload.Merge(workload.Scraped(HealthPort), map[string]string{
 		resourcesv1alpha1.NetworkingNamespaceSelectors:             gateways,
 		resourcesv1alpha1.NetworkingPodLabelSelectorNamespaceAlias: workload.AllShoots,

@@ -28,8 +28,19 @@ const (
 	envAPIServer = "KUBERNETES_SERVICE_HOST"
 )
 
-// parentConfiguration returns what of the configuration of a gardenlet others inherit: not its Seed, and not with which credentials it connects.
+// parentConfiguration returns what of the configuration of a gardenlet others inherit: not its Seed, not with which credentials it connects, and not
+// the addresses of its load balancers.
 func parentConfiguration(config *gardenletconfigv1alpha1.GardenletConfiguration) (map[string]any, error) {
+	config = config.DeepCopy()
+	gateways := []*gardenletconfigv1alpha1.SNI{config.SNI}
+	for _, handler := range config.ExposureClassHandlers {
+		gateways = append(gateways, handler.SNI)
+	}
+	for _, sni := range gateways {
+		if sni != nil && sni.Ingress != nil {
+			sni.Ingress.ServiceExternalIP = nil
+		}
+	}
 	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(config)
 	if err != nil {
 		return nil, fmt.Errorf("encode the configuration of the gardenlet: %w", err)

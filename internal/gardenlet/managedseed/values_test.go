@@ -13,7 +13,7 @@ import (
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 )
 
-// A gardenlet inherits everything but its Seed and its credentials.
+// A gardenlet inherits everything but its Seed, its credentials and its addresses.
 func TestParentConfiguration(t *testing.T) {
 	config := &gardenletconfigv1alpha1.GardenletConfiguration{
 		GardenClientConnection: &gardenletconfigv1alpha1.GardenClientConnection{
@@ -22,6 +22,8 @@ func TestParentConfiguration(t *testing.T) {
 		SeedClientConnection: &gardenletconfigv1alpha1.SeedClientConnection{}, SeedConfig: &gardenletconfigv1alpha1.SeedConfig{}, LogLevel: "debug",
 	}
 	config.GardenClientConnection.Kubeconfig, config.SeedClientConnection.Kubeconfig = "/garden", "/seed"
+	config.SNI = &gardenletconfigv1alpha1.SNI{Ingress: &gardenletconfigv1alpha1.SNIIngress{ServiceExternalIP: new("192.0.2.1")}}
+	config.ExposureClassHandlers = []gardenletconfigv1alpha1.ExposureClassHandler{{Name: "internet", SNI: config.SNI.DeepCopy()}}
 	got, err := parentConfiguration(config)
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +33,11 @@ func TestParentConfiguration(t *testing.T) {
 	for key, value := range connection {
 		withAddress[key] = value
 	}
-	want := map[string]any{"gardenClientConnection": withAddress, "seedClientConnection": connection, "logLevel": "debug", "logFormat": "", "server": map[string]any{}}
+	gateway := map[string]any{"ingress": map[string]any{}}
+	want := map[string]any{
+		"gardenClientConnection": withAddress, "seedClientConnection": connection, "logLevel": "debug", "logFormat": "", "server": map[string]any{}, "sni": gateway,
+		"exposureClassHandlers": []any{map[string]any{"name": "internet", "loadBalancerService": map[string]any{"annotations": nil}, "sni": gateway}},
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("parentConfiguration() (-want +got):\n%s", diff)
 	}

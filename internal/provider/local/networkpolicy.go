@@ -40,9 +40,10 @@ func networksOf(seed *corev1beta1.Seed, state *infrastructureState, inSeed bool)
 // machine has opened.
 func MachinesPolicy(namespace string, networks general.Networks, registries []localv1alpha1.MachineRegistry) *networkingv1.NetworkPolicy {
 	machines := []networkingv1.NetworkPolicyPeer{{PodSelector: noBastion()}}
-	gateways := networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{
-		MatchLabels: map[string]string{constants.GardenRole: constants.GardenRoleIstioIngress},
-	}}
+	gateways := networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+		Key: constants.GardenRole, Operator: metav1.LabelSelectorOpIn,
+		Values: []string{constants.GardenRoleIstioIngress, constants.GardenRoleExposureClassHandler},
+	}}}}
 	egress := []networkingv1.NetworkPolicyEgressRule{{To: machines}, general.ToDNS(), {To: []networkingv1.NetworkPolicyPeer{gateways}}}
 	return &networkingv1.NetworkPolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: machinesPolicyName, Annotations: map[string]string{

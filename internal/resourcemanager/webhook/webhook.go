@@ -67,6 +67,12 @@ func Add(mgr manager.Manager, targetCluster cluster.Cluster, c *resourcemanagerc
 		}
 		return nil
 	})
+	if c.TokenInvalidator.Enabled {
+		register(component.PathInvalidateToken, invalidateToken)
+	}
+	if c.EndpointSliceHints.Enabled {
+		register(component.PathEndpointSliceHints, hintZones)
+	}
 	if c.CRDDeletionProtection.Enabled {
 		register(component.PathDeletionProtection, protect)
 	}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -48,6 +49,8 @@ type State struct {
 	Identity string
 	// Internal and External are the domains of the shoot. They are nil if it has none.
 	Internal, External *dns.Domain
+	// Gateway is that of the handler of the shoot's ExposureClass. The zero value is that of the seed.
+	Gateway client.ObjectKey
 	// CloudProvider is the credential for the infrastructure. It is nil if that needs none.
 	CloudProvider *usercredential.Credential
 	// Extensions are the Extensions that the shoot has, StaleExtensions those that exist although it has them no longer.

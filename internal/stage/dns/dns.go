@@ -51,6 +51,8 @@ type Inputs struct {
 	Internal, External *Domain
 	// InternalRequested and ExternalRequested are whether a record is reconciled even if nothing has changed.
 	InternalRequested, ExternalRequested bool
+	// Gateway is the one through which the kube-apiserver is exposed. The zero value is that of the seed.
+	Gateway client.ObjectKey
 	// TTL is how many seconds records are valid. Nil leaves it to the extension.
 	TTL *int64
 }
@@ -70,7 +72,9 @@ func Tasks(in Inputs) []flow.Task {
 // Exposure returns the task that routes connections from the gateway to the kube-apiserver.
 func Exposure(in Inputs) flow.Task {
 	return flow.Do("exposure", "Exposing kube-apiserver through the gateway", func(ctx context.Context) error {
-		return in.Run.Apply(ctx, exposure.Objects(exposure.ForAPIServer(in.Run.Namespace, in.Hosts...))...)
+		v := exposure.ForAPIServer(in.Run.Namespace, in.Hosts...)
+		v.Gateway = in.Gateway
+		return in.Run.Apply(ctx, exposure.Objects(v)...)
 	}, "namespace")
 }
 
@@ -90,7 +94,7 @@ func Deletion(run *stage.Run, after ...string) []flow.Task {
 // provider, unless it was requested.
 func (in Inputs) record(name string, d *Domain, requested bool) flow.Task {
 	return flow.Await(stage.ExtensionTimeout, "dnsrecord-"+name, "Waiting until "+name+" DNSRecord is ready", func(ctx context.Context) error {
-		address, err := GatewayAddress(ctx, in.Run.SeedAPI)
+		address, err := GatewayAddress(ctx, in.Run.SeedAPI, in.Gateway)
 		if err != nil {
 			return err
 		}
@@ -116,8 +120,11 @@ func (in Inputs) record(name string, d *Domain, requested bool) flow.Task {
 	}, "namespace", "cluster")
 }
 
-// GatewayAddress waits until the gateway of the seed has an address.
-func GatewayAddress(ctx context.Context, seedAPI client.WithWatch) (address string, err error) {
+// GatewayAddress waits until a gateway has an address: the one of the seed, if the key is the zero value.
+func GatewayAddress(ctx context.Context, seedAPI client.WithWatch, key client.ObjectKey) (address string, err error) {
+	if key.Name == "" {
+		key = client.ObjectKey{Namespace: gateway.Namespace, Name: gateway.Name}
+	}
 	err = kube.Await(ctx, seedAPI, &gatewayv1.GatewayList{}, func(gateways []*gatewayv1.Gateway) error {
 		for _, g := range gateways {
 			for _, a := range g.Status.Addresses {
@@ -125,8 +132,8 @@ func GatewayAddress(ctx context.Context, seedAPI client.WithWatch) (address stri
 				return nil
 			}
 		}
-		return fmt.Errorf("Gateway %s/%s has no address yet", gateway.Namespace, gateway.Name)
-	}, nil, client.InNamespace(gateway.Namespace), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", gateway.Name)})
+		return fmt.Errorf("Gateway %s has no address yet", key)
+	}, nil, client.InNamespace(key.Namespace), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", key.Name)})
 	return address, err
 }
 

@@ -159,6 +159,36 @@ func TestExposure(t *testing.T) {
 	}
 }
 
+// A shoot with an ExposureClass has the route and the address of the gateway of its handler.
+func TestGatewayOfHandler(t *testing.T) {
+	clusters := stagetest.New(t)
+	key := client.ObjectKey{Namespace: "istio-ingress-handler-internet", Name: "gateway"}
+	gateway := &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	gateway.Status.Addresses = []gatewayv1.GatewayStatusAddress{{Value: "192.0.2.1"}}
+	if err := clusters.Seed.Create(t.Context(), gateway); err != nil {
+		t.Fatal(err)
+	}
+	in := Inputs{Run: clusters.Run(), Gateway: key, Hosts: []string{"api.a.example.com"}, Internal: &Domain{Name: "a.example.com", Provider: "local"}}
+	for _, task := range []string{"exposure", "dnsrecord-internal"} {
+		if err := stagetest.RunTask(t.Context(), t, Tasks(in), task); err != nil {
+			t.Fatal(err)
+		}
+	}
+	route, record := &gatewayv1.TLSRoute{}, &extensionsv1alpha1.DNSRecord{}
+	if err := errors.Join(
+		clusters.Seed.Get(t.Context(), client.ObjectKey{Namespace: stagetest.Namespace, Name: "kube-apiserver"}, route),
+		clusters.Seed.Get(t.Context(), client.ObjectKey{Namespace: stagetest.Namespace, Name: "crazy-botany-internal"}, record),
+	); err != nil {
+		t.Fatal(err)
+	}
+	if parent := route.Spec.ParentRefs[0]; string(*parent.Namespace) != key.Namespace || string(parent.Name) != key.Name {
+		t.Errorf("the route is that of Gateway %s/%s", *parent.Namespace, parent.Name)
+	}
+	if diff := cmp.Diff([]string{"192.0.2.1"}, record.Spec.Values); diff != "" {
+		t.Errorf("addresses (-want +got):\n%s", diff)
+	}
+}
+
 // A DNSRecord that has not changed is reconciled if a task of the Shoot requests it, and only that one.
 func TestRecordsAreReconciledWhenNeeded(t *testing.T) {
 	for name, tc := range map[string]struct {

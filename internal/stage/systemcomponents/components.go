@@ -1,6 +1,7 @@
 package systemcomponents
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -116,14 +117,22 @@ func (in *Inputs) etcdDruidObjects() ([]client.Object, error) {
 
 func (in *Inputs) deployGateway(ctx context.Context) error {
 	v := in.gatewayValues()
-	// Kubernetes refuses another class while the Service exists.
-	service, key := &corev1.Service{}, client.ObjectKey{Namespace: gateway.Namespace, Name: gateway.Name}
-	if err := in.API.Get(ctx, key, service); client.IgnoreNotFound(err) != nil {
+	if err := KeepLoadBalancerClass(ctx, in.API, &v); err != nil {
+		return err
+	}
+	return in.deploy(ctx, gateway.Objects(v)...)
+}
+
+// KeepLoadBalancerClass sets the class of the load balancer of a gateway to that of its Service, if that exists: Kubernetes refuses another one.
+func KeepLoadBalancerClass(ctx context.Context, api client.Reader, v *gateway.Values) error {
+	service := &corev1.Service{}
+	key := client.ObjectKey{Namespace: cmp.Or(v.Namespace, gateway.Namespace), Name: cmp.Or(v.ServiceName, gateway.Name)}
+	if err := api.Get(ctx, key, service); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read Service %q: %w", key, err)
 	} else if err == nil && service.Spec.Type == corev1.ServiceTypeLoadBalancer {
 		v.LoadBalancerClass = service.Spec.LoadBalancerClass
 	}
-	return in.deploy(ctx, gateway.Objects(v)...)
+	return nil
 }
 
 func (in *Inputs) deleteGateway(ctx context.Context) error {
@@ -135,5 +144,6 @@ func (in *Inputs) gatewayValues() gateway.Values {
 	return gateway.Values{
 		ControllerImage: in.Images.Gardener, ProxyImage: in.Images.HAProxy, Replicas: in.Replicas, ServiceAnnotations: lb.Annotations,
 		LoadBalancerClass: lb.Class, ExternalTrafficPolicy: lb.ExternalTrafficPolicy, ProxyProtocol: lb.ProxyProtocol,
+		LoadBalancerIP: lb.IP, PodLabels: lb.PodLabels,
 	}
 }

@@ -62,13 +62,17 @@ func FindImages(vector imagevector.Vector, version string) (Images, error) {
 	return images, nil
 }
 
-// LoadBalancer are the settings of the gateway's Service.
+// LoadBalancer are the settings of the gateway's Service, and the labels of the pods behind it.
 type LoadBalancer struct {
 	Annotations           map[string]string
 	Class                 *string
 	ExternalTrafficPolicy corev1.ServiceExternalTrafficPolicy
 	// ProxyProtocol is whether load balancers may send the address of the client with the PROXY protocol.
 	ProxyProtocol bool
+	// IP is the address that the load balancer is to have. It may be nil.
+	IP *string
+	// PodLabels are further labels of the pods.
+	PodLabels map[string]string
 }
 
 // Certificates are what the Vertical Pod Autoscaler has for its webhook.
@@ -98,7 +102,7 @@ type Inputs struct {
 	Afterwards   []string
 	// ResourceManager returns the values of gardener-resource-manager, when the certificates are there.
 	ResourceManager func() (resourcemanager.Values, error)
-	// LoadBalancer are the settings of the gateway's Service.
+	// LoadBalancer are the settings of the gateway.
 	LoadBalancer LoadBalancer
 	// Autoscaler configures the Vertical Pod Autoscaler. Nil means that there is none.
 	Autoscaler *corev1beta1.VerticalPodAutoscaler

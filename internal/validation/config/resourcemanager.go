@@ -63,6 +63,7 @@ func resourceManagerControllers(c *resourcemanagerconfigv1alpha1.ResourceManager
 		namedInt{path.Child("istioClusterConfiguration", "concurrentSyncs"), c.IstioClusterConfiguration.ConcurrentSyncs},
 		namedInt{path.Child("networkPolicy", "concurrentSyncs"), c.NetworkPolicy.ConcurrentSyncs},
 		namedInt{path.Child("nodeCriticalComponents", "concurrentSyncs"), c.NodeCriticalComponents.ConcurrentSyncs},
+		namedInt{path.Child("tokenInvalidator", "concurrentSyncs"), c.TokenInvalidator.ConcurrentSyncs},
 		namedInt{path.Child("tokenRequestor", "concurrentSyncs"), c.TokenRequestor.ConcurrentSyncs},
 	)...)
 	if c.NetworkPolicy.Enabled {

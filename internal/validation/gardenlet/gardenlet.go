@@ -8,10 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
+	"k8s.io/utils/ptr"
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -56,25 +58,66 @@ func ValidateGardenletConfiguration(config *gardenletconfigv1alpha1.GardenletCon
 	if config.SeedConfig != nil {
 		errs = append(errs, core.ValidateSeedSpec(&config.SeedConfig.Spec, child(path, "seedConfig", "spec"), template)...)
 	}
-	names := sets.New[string]()
-	for i, handler := range config.ExposureClassHandlers {
-		path := child(path, "exposureClassHandlers").Index(i).Child("name")
-		for _, msg := range validation.IsDNS1123Label(handler.Name) {
-			errs = append(errs, field.Invalid(path, handler.Name, msg))
-		}
-		if len(handler.Name) > maxHandlerLength {
-			errs = append(errs, field.Invalid(path, handler.Name, "must have at most 34 characters"))
-		}
-		if handler.Name != "" && names.Has(handler.Name) {
-			errs = append(errs, field.Duplicate(path, handler.Name))
-		}
-		names.Insert(handler.Name)
+	if config.SNI != nil {
+		errs = append(errs, ingress(config.SNI.Ingress, child(path, "sni", "ingress"))...)
 	}
+	errs = append(errs, handlers(config.ExposureClassHandlers, child(path, "exposureClassHandlers"))...)
 	if toleration := config.NodeToleration; toleration != nil {
 		errs = append(errs, nonNegative(toleration.DefaultNotReadyTolerationSeconds, child(path, "nodeToleration", "defaultNotReadyTolerationSeconds"))...)
 		errs = append(errs, nonNegative(toleration.DefaultUnreachableTolerationSeconds, child(path, "nodeToleration", "defaultUnreachableTolerationSeconds"))...)
 	}
 	return errs
+}
+
+// handlers checks the handlers of ExposureClasses. Each has a namespace of its own, which is deleted with it.
+func handlers(list []gardenletconfigv1alpha1.ExposureClassHandler, path *field.Path) (errs field.ErrorList) {
+	names, namespaces := sets.New[string](), sets.New[string]()
+	for i, handler := range list {
+		path := path.Index(i)
+		for _, msg := range validation.IsDNS1123Label(handler.Name) {
+			errs = append(errs, field.Invalid(path.Child("name"), handler.Name, msg))
+		}
+		if len(handler.Name) > maxHandlerLength {
+			errs = append(errs, field.Invalid(path.Child("name"), handler.Name, "must have at most 34 characters"))
+		}
+		if handler.Name != "" && names.Has(handler.Name) {
+			errs = append(errs, field.Duplicate(path.Child("name"), handler.Name))
+		}
+		names.Insert(handler.Name)
+		errs = append(errs, apivalidation.ValidateAnnotations(handler.LoadBalancerService.Annotations, path.Child("loadBalancerService", "annotations"))...)
+		if handler.SNI == nil || handler.SNI.Ingress == nil {
+			continue
+		}
+		sni := path.Child("sni", "ingress")
+		errs = append(errs, ingress(handler.SNI.Ingress, sni)...)
+		if namespace := ptr.Deref(handler.SNI.Ingress.Namespace, ""); namespace != "" && namespaces.Has(namespace) {
+			errs = append(errs, field.Duplicate(sni.Child("namespace"), namespace))
+		} else {
+			namespaces.Insert(namespace)
+		}
+	}
+	return errs
+}
+
+// ingress checks the names, the address and the labels of a gateway.
+func ingress(config *gardenletconfigv1alpha1.SNIIngress, path *field.Path) (errs field.ErrorList) {
+	if config == nil {
+		return nil
+	}
+	if namespace := config.Namespace; namespace != nil {
+		for _, msg := range validation.IsDNS1123Label(*namespace) {
+			errs = append(errs, field.Invalid(path.Child("namespace"), *namespace, msg))
+		}
+	}
+	if name := config.ServiceName; name != nil {
+		for _, msg := range validation.IsDNS1035Label(*name) {
+			errs = append(errs, field.Invalid(path.Child("serviceName"), *name, msg))
+		}
+	}
+	if ip := config.ServiceExternalIP; ip != nil {
+		errs = append(errs, validation.IsValidIP(path.Child("serviceExternalIP"), *ip)...)
+	}
+	return append(errs, metav1validation.ValidateLabels(config.Labels, path.Child("labels"))...)
 }
 
 // child is path.Child for paths that may be nil.

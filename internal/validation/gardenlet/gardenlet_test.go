@@ -75,6 +75,30 @@ func TestValidateGardenletConfiguration(t *testing.T) {
 			},
 			want: []string{"FieldValueDuplicate exposureClassHandlers[1].name", "FieldValueInvalid exposureClassHandlers[2].name"},
 		},
+		"gateways of exposure handlers": {
+			change: func(c *gardenletconfigv1alpha1.GardenletConfiguration) {
+				handler := func(name, namespace string) gardenletconfigv1alpha1.ExposureClassHandler {
+					return gardenletconfigv1alpha1.ExposureClassHandler{Name: name, SNI: &gardenletconfigv1alpha1.SNI{
+						Ingress: &gardenletconfigv1alpha1.SNIIngress{Namespace: &namespace},
+					}}
+				}
+				c.ExposureClassHandlers = []gardenletconfigv1alpha1.ExposureClassHandler{handler("a", "x"), handler("b", "x"), handler("c", "a.b")}
+				c.ExposureClassHandlers[0].LoadBalancerService.Annotations = map[string]string{"a b": ""}
+				ingress := c.ExposureClassHandlers[1].SNI.Ingress
+				ingress.ServiceName, ingress.ServiceExternalIP, ingress.Labels = new("1"), new("example.com"), map[string]string{"a": "b c"}
+			},
+			want: []string{
+				"FieldValueInvalid exposureClassHandlers[0].loadBalancerService.annotations", "FieldValueInvalid exposureClassHandlers[1].sni.ingress.serviceName",
+				"FieldValueInvalid exposureClassHandlers[1].sni.ingress.serviceExternalIP", "FieldValueInvalid exposureClassHandlers[1].sni.ingress.labels",
+				"FieldValueDuplicate exposureClassHandlers[1].sni.ingress.namespace", "FieldValueInvalid exposureClassHandlers[2].sni.ingress.namespace",
+			},
+		},
+		"an address of the gateway that is none": {
+			change: func(c *gardenletconfigv1alpha1.GardenletConfiguration) {
+				c.SNI.Ingress.ServiceExternalIP = new("1.2.3")
+			},
+			want: []string{"FieldValueInvalid sni.ingress.serviceExternalIP"},
+		},
 		"leaders that are replaced before they can renew their lease": {
 			change: func(c *gardenletconfigv1alpha1.GardenletConfiguration) { c.LeaderElection.LeaseDuration = *seconds(10) },
 			want:   []string{"FieldValueInvalid leaderElection.leaseDuration"},

@@ -32,6 +32,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/component/gardenrbac"
@@ -50,6 +51,8 @@ const waitTimeout = 60 * time.Second
 const (
 	// seedName is the seed of the tests.
 	seedName = "local"
+	// handlerNamespace is that of the handler of ExposureClasses in the configuration.
+	handlerNamespace = "istio-ingress-handler-internet"
 	// gardenIdentity is the cluster identity in test/env. As the garden and the seed are one cluster, both have it.
 	gardenIdentity = "garden-test"
 )
@@ -69,6 +72,9 @@ controllers:
 resources:
   capacity: {shoots: 10}
   reserved: {shoots: 2}
+exposureClassHandlers:
+- name: internet
+  loadBalancerService: {annotations: {load-balancer.example.com/kind: public}}
 seedConfig:
   metadata:
     name: local
@@ -326,6 +332,7 @@ func (g *garden) testBootstrap(t *testing.T) {
 		return nil
 	})
 	g.checkSeed(t)
+	g.checkHandler(t)
 	t.Run("installation of an extension", g.testInstallation)
 	t.Run("backups", g.testBackups)
 	t.Run("network policies", g.testNetworkPolicies)
@@ -463,6 +470,27 @@ func (g *garden) testDeletion(t *testing.T) {
 	} {
 		if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
 			t.Errorf("%T %s: %v", object, object.GetName(), err)
+		}
+	}
+	namespace := &corev1.Namespace{}
+	if err := g.c.Get(t.Context(), client.ObjectKey{Name: handlerNamespace}, namespace); err != nil || namespace.DeletionTimestamp == nil {
+		t.Errorf("Namespace %s is not deleted (%v)", handlerNamespace, err)
+	}
+}
+
+// checkHandler checks the gateway of the handler of ExposureClasses.
+func (g *garden) checkHandler(t *testing.T) {
+	t.Helper()
+	service := &corev1.Service{}
+	if err := g.c.Get(t.Context(), client.ObjectKey{Namespace: handlerNamespace, Name: "istio-ingressgateway"}, service); err != nil {
+		t.Fatal(err)
+	}
+	if service.Spec.Type != corev1.ServiceTypeLoadBalancer || service.Annotations["load-balancer.example.com/kind"] != "public" {
+		t.Errorf("the Service is of type %s, with annotations %v", service.Spec.Type, service.Annotations)
+	}
+	for _, object := range []client.Object{&appsv1.Deployment{}, &gatewayv1.Gateway{}} {
+		if err := g.c.Get(t.Context(), client.ObjectKey{Namespace: handlerNamespace, Name: "gateway"}, object); err != nil {
+			t.Error(err)
 		}
 	}
 }

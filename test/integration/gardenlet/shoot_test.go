@@ -3,6 +3,7 @@ package gardenlet
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -34,6 +36,7 @@ func (g *garden) testShoot(t *testing.T) {
 	shoot := builder.Shoot("a", builder.In(namespace), builder.Workers(1), builder.On(seedName), builder.Confirmed, func(s *corev1beta1.Shoot) {
 		s.Annotations[constants.AuthenticationIssuer] = constants.AuthenticationIssuerManaged
 		s.Spec.CloudProfile = &corev1beta1.CloudProfileReference{Kind: constants.CloudProfileReferenceKindNamespacedCloudProfile, Name: "own"}
+		s.Spec.ExposureClassName = new("public")
 		s.Spec.Resources = []corev1beta1.NamedResourceReference{ref("Secret", "referenced"), ref("ConfigMap", "settings")}
 	})
 	parent, profile := builder.CloudProfile(builder.Local), &corev1beta1.NamespacedCloudProfile{
@@ -48,6 +51,7 @@ func (g *garden) testShoot(t *testing.T) {
 		}}},
 		&corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: project}, Spec: corev1beta1.ProjectSpec{Namespace: new(namespace)}},
 		parent, profile,
+		&corev1beta1.ExposureClass{ObjectMeta: metav1.ObjectMeta{Name: "public"}, Handler: "internet"},
 		&corev1beta1.ControllerRegistration{
 			ObjectMeta: metav1.ObjectMeta{Name: "provider-of-shoots"},
 			Spec: corev1beta1.ControllerRegistrationSpec{Resources: []corev1beta1.ControllerResource{
@@ -87,6 +91,12 @@ func (g *garden) testShoot(t *testing.T) {
 	env.Await(t, g.c, env.Named[*corev1beta1.Shoot](namespace, "a"), func(s *corev1beta1.Shoot) error {
 		if s.Status.LastOperation == nil || s.Status.LastOperation.Progress == 0 {
 			return errors.New("no progress is reported")
+		}
+		return nil
+	})
+	env.Await(t, g.c, env.Named[*gatewayv1.TLSRoute]("shoot--"+project+"--a", "kube-apiserver"), func(route *gatewayv1.TLSRoute) error {
+		if gateway := *route.Spec.ParentRefs[0].Namespace; gateway != handlerNamespace {
+			return fmt.Errorf("the route is that of a gateway in namespace %s", gateway)
 		}
 		return nil
 	})

@@ -70,6 +70,9 @@ func setControllerDefaults(c *ResourceManagerControllerConfiguration) {
 		defaulting.Duration(&c.NodeAgentReconciliationDelay.MinDelay, 0)
 		defaulting.Duration(&c.NodeAgentReconciliationDelay.MaxDelay, 5*time.Minute)
 	}
+	if c.TokenInvalidator.Enabled {
+		defaulting.Unset(&c.TokenInvalidator.ConcurrentSyncs, 5)
+	}
 	if c.TokenRequestor.Enabled {
 		defaulting.Unset(&c.TokenRequestor.ConcurrentSyncs, 5)
 	}

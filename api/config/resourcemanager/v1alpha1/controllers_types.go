@@ -46,6 +46,9 @@ type ResourceManagerControllerConfiguration struct {
 	// NodeAgentReconciliationDelay configures the controller that spreads the work of gardener-node-agents over time.
 	NodeAgentReconciliationDelay NodeAgentReconciliationDelayControllerConfig `json:"nodeAgentReconciliationDelay"`
 
+	// TokenInvalidator configures the controller that invalidates static tokens of ServiceAccounts.
+	TokenInvalidator TokenInvalidatorControllerConfig `json:"tokenInvalidator"`
+
 	// TokenRequestor configures the controller that requests tokens for ServiceAccounts.
 	TokenRequestor TokenRequestorControllerConfig `json:"tokenRequestor"`
 }
@@ -172,6 +175,18 @@ type NodeAgentReconciliationDelayControllerConfig struct {
 	// MaxDelay is the longest delay. Defaults to 5m0s if enabled.
 	// +optional
 	MaxDelay *metav1.Duration `json:"maxDelay,omitempty"`
+}
+
+// TokenInvalidatorControllerConfig configures the controller that invalidates static tokens of ServiceAccounts with
+// automountServiceAccountToken false. The webhook of the same name has to be enabled, too. Disabled by default.
+// Source: concepts.txt, Gardener Resource Manager, "TokenInvalidator Controller".
+type TokenInvalidatorControllerConfig struct {
+	// Enabled switches the controller on.
+	Enabled bool `json:"enabled"`
+
+	// ConcurrentSyncs is how many objects are worked on at the same time. Defaults to 5 if enabled.
+	// +optional
+	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
 }
 
 // TokenRequestorControllerConfig configures the controller that requests tokens for ServiceAccounts.

@@ -10,6 +10,9 @@ type ResourceManagerWebhookConfiguration struct {
 	// deleted by mistake.
 	CRDDeletionProtection CRDDeletionProtection `json:"crdDeletionProtection"`
 
+	// EndpointSliceHints configures the webhook that lets clients prefer endpoints in their zone.
+	EndpointSliceHints EndpointSliceHintsWebhookConfig `json:"endpointSliceHints"`
+
 	// ExtensionValidation configures the webhook that validates extension resources.
 	ExtensionValidation ExtensionValidation `json:"extensionValidation"`
 
@@ -42,6 +45,9 @@ type ResourceManagerWebhookConfiguration struct {
 	// SeccompProfile configures the webhook that sets the seccomp profile of pods.
 	SeccompProfile SeccompProfileWebhookConfig `json:"seccompProfile"`
 
+	// TokenInvalidator configures the webhook that invalidates static tokens of ServiceAccounts.
+	TokenInvalidator TokenInvalidatorWebhookConfig `json:"tokenInvalidator"`
+
 	// VPAInPlaceUpdates configures the webhook that makes vertical pod autoscalers update pods in place.
 	VPAInPlaceUpdates VPAInPlaceUpdatesConfig `json:"vpaInPlaceUpdates"`
 }
@@ -49,6 +55,14 @@ type ResourceManagerWebhookConfiguration struct {
 // CRDDeletionProtection configures the webhook that keeps CustomResourceDefinitions and extension resources from being
 // deleted by mistake.
 type CRDDeletionProtection struct {
+	// Enabled switches the webhook on.
+	Enabled bool `json:"enabled"`
+}
+
+// EndpointSliceHintsWebhookConfig configures the webhook that lets clients prefer endpoints in their zone, by hints in EndpointSlices. Only
+// EndpointSlices with the label endpoint-slice-hints.resources.gardener.cloud/consider=true have them. Disabled by default.
+// Source: concepts.txt, Gardener Resource Manager, "EndpointSlice Hints".
+type EndpointSliceHintsWebhookConfig struct {
 	// Enabled switches the webhook on.
 	Enabled bool `json:"enabled"`
 }
@@ -155,6 +169,13 @@ type NodeAgentAuthorizerWebhookConfig struct {
 
 // SeccompProfileWebhookConfig configures the webhook that sets the seccomp profile of pods.
 type SeccompProfileWebhookConfig struct {
+	// Enabled switches the webhook on.
+	Enabled bool `json:"enabled"`
+}
+
+// TokenInvalidatorWebhookConfig configures the webhook that invalidates static tokens of ServiceAccounts when they are
+// written, in Secrets which the controller of the same name has labelled. Disabled by default.
+type TokenInvalidatorWebhookConfig struct {
 	// Enabled switches the webhook on.
 	Enabled bool `json:"enabled"`
 }

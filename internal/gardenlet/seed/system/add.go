@@ -55,6 +55,10 @@ type Values struct {
 	Images systemcomponents.Images
 	// ETCD configures etcd-druid. It may be nil.
 	ETCD *gardenletconfigv1alpha1.ETCDConfig
+	// SNI configures the gateway. It may be nil.
+	SNI *gardenletconfigv1alpha1.SNI
+	// Handlers are those of ExposureClasses. Each has a gateway of its own. They are defaulted.
+	Handlers []gardenletconfigv1alpha1.ExposureClassHandler
 	// NodeToleration is how long pods in the seed tolerate failed nodes if they do not say it. It may be nil.
 	NodeToleration *gardenletconfigv1alpha1.NodeToleration
 	// SyncPeriod is how often an unchanged Seed is reconciled.

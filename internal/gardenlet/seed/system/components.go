@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
@@ -22,8 +23,8 @@ import (
 
 // Components are the objects of a seed whose health is not in the status of a ManagedResource: the flow deploys them without one. They
 // have kind, namespace and name only.
-func Components(seed *corev1beta1.Seed) []client.Object {
-	components := systemcomponents.Components(workload.Autoscaled(seed))
+func Components(seed *corev1beta1.Seed, handlers []gardenletconfigv1alpha1.ExposureClassHandler) []client.Object {
+	components := append(systemcomponents.Components(workload.Autoscaled(seed)), handlerComponents(handlers)...)
 	for name, enabled := range map[string]bool{
 		dependencywatchdog.Prober: dependencywatchdog.ProberEnabled(seed), dependencywatchdog.Weeder: dependencywatchdog.WeederEnabled(seed),
 	} {
@@ -38,14 +39,10 @@ func Components(seed *corev1beta1.Seed) []client.Object {
 func (s *run) systemComponents() *systemcomponents.Inputs {
 	in := &systemcomponents.Inputs{
 		API: s.SeedAPI, FieldManager: fieldManager, Images: s.Images, Replicas: s.replicas, PriorityClasses: priorityclass.Seed(),
-		Certificates: s.createCertificates, ResourceManager: s.resourceManager,
+		Certificates: s.createCertificates, ResourceManager: s.resourceManager, LoadBalancer: s.loadBalancer(),
 	}
-	if settings := s.seed.Spec.Settings; settings != nil && settings.LoadBalancerServices != nil {
-		services := settings.LoadBalancerServices
-		in.LoadBalancer = systemcomponents.LoadBalancer{
-			Annotations: services.Annotations, Class: services.Class, ExternalTrafficPolicy: ptr.Deref(services.ExternalTrafficPolicy, ""),
-			ProxyProtocol: services.ProxyProtocol != nil && services.ProxyProtocol.Allowed,
-		}
+	if s.SNI != nil && s.SNI.Ingress != nil {
+		in.LoadBalancer.IP, in.LoadBalancer.PodLabels = s.SNI.Ingress.ServiceExternalIP, s.SNI.Ingress.Labels
 	}
 	if workload.Autoscaled(s.seed) {
 		setting := s.seed.Spec.Settings.VerticalPodAutoscaler
@@ -55,6 +52,19 @@ func (s *run) systemComponents() *systemcomponents.Inputs {
 		in.EtcdWorkers = int(*c.ETCDController.Workers)
 	}
 	return in
+}
+
+// loadBalancer are the settings of the Seed for the load balancers of all gateways.
+func (s *run) loadBalancer() systemcomponents.LoadBalancer {
+	settings := s.seed.Spec.Settings
+	if settings == nil || settings.LoadBalancerServices == nil {
+		return systemcomponents.LoadBalancer{}
+	}
+	services := settings.LoadBalancerServices
+	return systemcomponents.LoadBalancer{
+		Annotations: services.Annotations, Class: services.Class, ExternalTrafficPolicy: ptr.Deref(services.ExternalTrafficPolicy, ""),
+		ProxyProtocol: services.ProxyProtocol != nil && services.ProxyProtocol.Allowed,
+	}
 }
 
 // resourceManager returns the values of gardener-resource-manager.

@@ -35,8 +35,8 @@ func TestDependencyWatchdog(t *testing.T) {
 		for _, d := range list.Items {
 			exist = append(exist, d.Name)
 		}
-		without := Components(&corev1beta1.Seed{})
-		for _, object := range Components(seed)[len(without):] {
+		without := Components(&corev1beta1.Seed{}, nil)
+		for _, object := range Components(seed, nil)[len(without):] {
 			checked = append(checked, object.GetName())
 		}
 		slices.Sort(checked)

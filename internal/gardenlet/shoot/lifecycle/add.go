@@ -54,6 +54,8 @@ type Values struct {
 	Connect func(config *rest.Config) (client.WithWatch, error)
 	// Discover returns which kinds of objects the kube-apiserver of a shoot serves, as far as it responds.
 	Discover func(config *rest.Config) ([]*metav1.APIResourceList, error)
+	// Gateways are those of handlers of ExposureClasses, by the names of the handlers.
+	Gateways map[string]client.ObjectKey
 	// Gardener is the running gardenlet.
 	Gardener corev1beta1.Gardener
 	// Images are those of the components.

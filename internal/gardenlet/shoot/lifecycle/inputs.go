@@ -136,7 +136,7 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 			Run: run, Shoot: shoot, Project: o.Project, Issuer: o.Issuer, HadIssuer: issuer.Managed(shoot), Credentials: set,
 		},
 		dns: dns.Inputs{
-			Run: run, Hosts: o.Hosts(), Internal: o.Internal, External: o.External, TTL: r.Config.DNSEntryTTLSeconds,
+			Run: run, Hosts: o.Hosts(), Internal: o.Internal, External: o.External, Gateway: o.Gateway, TTL: r.Config.DNSEntryTTLSeconds,
 			InternalRequested: restores || requested(constants.ShootTaskDeployDNSRecordInternal),
 			ExternalRequested: restores || requested(constants.ShootTaskDeployDNSRecordExternal),
 		},

@@ -30,6 +30,8 @@ import (
 type observer struct {
 	// gardenCache and gardenAPI are the garden, seedAPI is the seed.
 	gardenCache, gardenAPI, seedAPI client.Reader
+	// gateways are those of handlers of ExposureClasses, by the names of the handlers.
+	gateways map[string]client.ObjectKey
 }
 
 // observe reads what is known of a shoot. For a shoot that is deleted, some of it may be missing.
@@ -70,6 +72,10 @@ func (r observer) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed *c
 		return nil, err
 	}
 	if o.Internal, o.External, err = r.domains(ctx, o); err != nil && !forced(shoot) {
+		return nil, err
+	}
+	// A shoot that is deleted or moves away keeps the gateway that it has.
+	if o.Gateway, err = r.gateway(ctx, o); err != nil && shoot.DeletionTimestamp == nil && o.Migration == nil {
 		return nil, err
 	}
 	if o.CloudProvider, err = r.cloudProvider(ctx, shoot); err != nil && shoot.DeletionTimestamp == nil {
@@ -215,6 +221,25 @@ func (r observer) domains(ctx context.Context, o *observed.State) (internal, ext
 			corev1beta1.ErrorConfigurationProblem)
 	}
 	return internal, external, nil
+}
+
+// gateway returns the gateway of the handler of a shoot's ExposureClass, or the zero value for that of the seed. If the gardenlet does not have the
+// handler, it is an error, as another gateway may be in a network that the owner of the shoot did not choose. The error has no code: an operator
+// can add the handler, and the shoot is tried again until then.
+func (r observer) gateway(ctx context.Context, o *observed.State) (client.ObjectKey, error) {
+	name := ptr.Deref(o.Shoot.Spec.ExposureClassName, "")
+	if name == "" {
+		return client.ObjectKey{}, nil
+	}
+	class := &corev1beta1.ExposureClass{}
+	if err := r.gardenAPI.Get(ctx, client.ObjectKey{Name: name}, class); err != nil {
+		return client.ObjectKey{}, fmt.Errorf("read ExposureClass %q: %w", name, err)
+	}
+	gateway, found := r.gateways[class.Handler]
+	if !found {
+		return client.ObjectKey{}, fmt.Errorf("the gardenlet of seed %q has no handler %q, which ExposureClass %q needs", o.Seed.Name, class.Handler, name)
+	}
+	return gateway, nil
 }
 
 // defaultDomain finds the provider and the credentials for a domain that the seed offers or, if it offers none itself, the landscape. Other domains stay as

@@ -97,7 +97,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // observe reads what is known of a shoot.
 func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) (*observed.State, error) {
-	return observer{gardenCache: r.gardenCache, gardenAPI: r.GardenAPI, seedAPI: r.SeedAPI}.observe(ctx, shoot, seed)
+	return observer{gardenCache: r.gardenCache, gardenAPI: r.GardenAPI, seedAPI: r.SeedAPI, gateways: r.Gateways}.observe(ctx, shoot, seed)
 }
 
 // updateCluster writes the Cluster resource of a shoot that is ignored, if it has one.

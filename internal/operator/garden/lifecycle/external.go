@@ -113,7 +113,7 @@ func (s *state) dnsRecordTasks() []flow.Task {
 
 // writeRecord writes a DNSRecord with the address of the gateway. One that has not changed needs no request to the provider.
 func (s *state) writeRecord(ctx context.Context, r record) error {
-	address, err := dns.GatewayAddress(ctx, s.RuntimeAPI)
+	address, err := dns.GatewayAddress(ctx, s.RuntimeAPI, client.ObjectKey{})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,154 @@
+package system
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/component/exposure"
+)
+
+// handlersFrom returns the handlers of a configuration, with defaults.
+func handlersFrom(handlers ...gardenletconfigv1alpha1.ExposureClassHandler) []gardenletconfigv1alpha1.ExposureClassHandler {
+	config := &gardenletconfigv1alpha1.GardenletConfiguration{ExposureClassHandlers: handlers}
+	gardenletconfigv1alpha1.DefaultGardenletConfiguration(config)
+	return config.ExposureClassHandlers
+}
+
+// What a handler has goes before what the Seed has.
+func TestHandlerGateways(t *testing.T) {
+	seed := &corev1beta1.Seed{}
+	seed.Spec.Settings = &corev1beta1.SeedSettings{LoadBalancerServices: &corev1beta1.SeedSettingLoadBalancerServices{
+		Annotations: map[string]string{"a": "seed", "b": "seed"}, Class: new("example.com/seed"), ExternalTrafficPolicy: new(corev1.ServiceExternalTrafficPolicyLocal),
+	}}
+	own := gardenletconfigv1alpha1.ExposureClassHandler{Name: "own", LoadBalancerService: gardenletconfigv1alpha1.LoadBalancerServiceConfig{
+		Annotations: map[string]string{"b": "handler"}, Class: new("example.com/handler"),
+	}}
+	r := &reconciler{Values: Values{Handlers: handlersFrom(gardenletconfigv1alpha1.ExposureClassHandler{Name: "plain"}, own)}}
+	type settings struct {
+		Namespace, Service, Class string
+		Annotations               map[string]string
+		Policy                    corev1.ServiceExternalTrafficPolicy
+	}
+	var got []settings
+	for _, v := range r.newRun(seed).handlerGateways() {
+		got = append(got, settings{v.Namespace, v.ServiceName, *v.LoadBalancerClass, v.ServiceAnnotations, v.ExternalTrafficPolicy})
+	}
+	want := []settings{
+		{"istio-ingress-handler-plain", "istio-ingressgateway", "example.com/seed", map[string]string{"a": "seed", "b": "seed"}, "Local"},
+		{"istio-ingress-handler-own", "istio-ingressgateway", "example.com/handler", map[string]string{"a": "seed", "b": "handler"}, "Local"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("gateways (-want +got):\n%s", diff)
+	}
+}
+
+func TestDeployHandlers(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, gatewayv1.Install} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	foreign := &corev1.Namespace{}
+	foreign.Name = "kube-system"
+	seedAPI := fake.NewClientBuilder().WithScheme(scheme).WithObjects(foreign).Build()
+	deploy := func(handlers ...gardenletconfigv1alpha1.ExposureClassHandler) error {
+		s := (&reconciler{Values: Values{SeedAPI: seedAPI, Handlers: handlersFrom(handlers...)}}).newRun(&corev1beta1.Seed{})
+		return s.deployHandlers(t.Context())
+	}
+	exist := func(list client.ObjectList, names func() []string, want ...string) {
+		t.Helper()
+		if err := seedAPI.List(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+		got := names()
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%T (-want +got):\n%s", list, diff)
+		}
+	}
+	namespaces := func(want ...string) {
+		t.Helper()
+		list := &corev1.NamespaceList{}
+		exist(list, func() (names []string) {
+			for _, n := range list.Items {
+				names = append(names, n.Name)
+			}
+			return names
+		}, want...)
+	}
+	services := func(want ...string) {
+		t.Helper()
+		list := &corev1.ServiceList{}
+		exist(list, func() (names []string) {
+			for _, s := range list.Items {
+				names = append(names, s.Namespace+"/"+s.Name+" "+s.Spec.LoadBalancerIP)
+			}
+			return names
+		}, want...)
+	}
+	bindings := func(want ...string) {
+		t.Helper()
+		list := &rbacv1.ClusterRoleBindingList{}
+		exist(list, func() (names []string) {
+			for _, b := range list.Items {
+				names = append(names, b.Name)
+			}
+			return names
+		}, want...)
+	}
+	handler := func(name string, ingress gardenletconfigv1alpha1.SNIIngress) gardenletconfigv1alpha1.ExposureClassHandler {
+		return gardenletconfigv1alpha1.ExposureClassHandler{Name: name, SNI: &gardenletconfigv1alpha1.SNI{Ingress: &ingress}}
+	}
+	succeed := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	succeed(deploy(handler("a", gardenletconfigv1alpha1.SNIIngress{}), handler("b", gardenletconfigv1alpha1.SNIIngress{ServiceExternalIP: new("192.0.2.1")})))
+	namespaces("istio-ingress-handler-a", "istio-ingress-handler-b", "kube-system")
+	services("istio-ingress-handler-a/istio-ingressgateway ", "istio-ingress-handler-b/istio-ingressgateway 192.0.2.1")
+
+	// A Service with a new name replaces the former one.
+	succeed(deploy(handler("a", gardenletconfigv1alpha1.SNIIngress{}), handler("b", gardenletconfigv1alpha1.SNIIngress{ServiceName: new("other")})))
+	services("istio-ingress-handler-a/istio-ingressgateway ", "istio-ingress-handler-b/other ")
+
+	// The gateway of a former handler stays while a route uses it.
+	route := exposure.Objects(exposure.Values{
+		Namespace: "shoot--dev--a", Service: "kube-apiserver", Gateway: client.ObjectKey{Namespace: "istio-ingress-handler-a", Name: "gateway"},
+	})[0]
+	succeed(seedAPI.Create(t.Context(), route))
+	succeed(deploy(handler("a", gardenletconfigv1alpha1.SNIIngress{Namespace: new("moved")})))
+	namespaces("istio-ingress-handler-a", "kube-system", "moved")
+	bindings("gardener.cloud:system:gateway:istio-ingress-handler-a", "gardener.cloud:system:gateway:moved")
+	succeed(seedAPI.Delete(t.Context(), route))
+	succeed(deploy(handler("a", gardenletconfigv1alpha1.SNIIngress{Namespace: new("moved")})))
+	namespaces("kube-system", "moved")
+	bindings("gardener.cloud:system:gateway:moved")
+
+	// A namespace of something else is not changed, and other handlers are deployed nevertheless.
+	err := deploy(handler("a", gardenletconfigv1alpha1.SNIIngress{Namespace: new("kube-system")}), handler("c", gardenletconfigv1alpha1.SNIIngress{}))
+	if err == nil || !strings.Contains(err.Error(), `handler "a": Namespace "kube-system" exists, and is not that of this handler`) {
+		t.Errorf("in a foreign namespace: %v", err)
+	}
+	namespaces("istio-ingress-handler-c", "kube-system")
+
+	s := (&reconciler{Values: Values{SeedAPI: seedAPI}}).newRun(&corev1beta1.Seed{})
+	succeed(s.deleteHandlers(t.Context()))
+	namespaces("kube-system")
+	bindings()
+}
