@@ -190,7 +190,7 @@ func (s *reloadedServer) AwaitUsed(ctx context.Context) error {
 
 func (s *reloadedServer) Rewrite(ctx context.Context) error {
 	for _, resource := range gardenerapiserver.EncryptedResources() {
-		if err := encryption.Rewrite(ctx, s.Client, schema.ParseGroupResource(resource).WithVersion("")); err != nil {
+		if err := encryption.Rewrite(ctx, s.Client, schema.ParseGroupResource(resource)); err != nil {
 			return err
 		}
 	}
