@@ -30,6 +30,9 @@ const (
 // ManagedSeed is the file with a ManagedSeed.
 const ManagedSeed = "managedseed.yaml"
 
+// ManagedSeedLocal is the file with a ManagedSeed in a landscape, and all that it refers to.
+const ManagedSeedLocal = "managedseed-local.yaml"
+
 // The files for shoots on servers that exist, which provider-hosts makes machines of.
 const (
 	HostsCloudProfile = "hosts/cloudprofile.yaml"
