@@ -90,7 +90,7 @@ func (l *landscape) following(target Target, now time.Time) groups {
 		if object.Labels[operatorv1alpha1.LabelKeyGardenletAutoUpdates] != "true" || object.DeletionTimestamp != nil {
 			continue
 		}
-		waits := target.version != nil && l.seeds[name] != nil && !pinned(object.Spec.Deployment.Image)
+		waits := target.version != nil && l.seeds[name] != nil && l.seeds[name].DeletionTimestamp == nil && !pinned(object.Spec.Deployment.Image)
 		current := equal(object.Spec.Deployment.Helm.OCIRepository, target.chart(object.Spec.Deployment.Helm.OCIRepository))
 		switch {
 		case current && waits && marked(object).Version == target.String():
@@ -135,6 +135,10 @@ func (f *Following) Step(ctx context.Context) (Step, error) {
 	g := l.following(f.Target, f.Clock.Now())
 	var errs []error
 	for _, object := range g.atOnce {
+		// One whose gardenlet does not run may be the first victim of what the wave brings.
+		if len(g.running) > 0 && l.seeds[object.Name] != nil && !pinned(object.Spec.Deployment.Image) {
+			continue
+		}
 		errs = append(errs, f.setChart(ctx, object))
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -2,6 +2,7 @@ package encryption
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -46,6 +47,9 @@ func kindOf(ctx context.Context, api client.Client, resource schema.GroupResourc
 			}
 			return mapping.GroupVersionKind, nil
 		}
+	}
+	if len(defined) > 0 {
+		return kind, errors.New("the API server does not serve it yet, but its CustomResourceDefinition exists")
 	}
 	return kind, notFound
 }

@@ -80,7 +80,7 @@ func shootSpecUpdate(shoot, old *corev1beta1.Shoot, path *field.Path) field.Erro
 
 	errs = append(errs, immutable(spec.Region, before.Region, path.Child("region"))...)
 	errs = append(errs, immutable(spec.Provider.Type, before.Provider.Type, path.Child("provider", "type"))...)
-	if before.ExposureClassName != nil {
+	if before.ExposureClassName != nil || before.SeedName != nil { // the scheduling of a class is for shoots without a seed
 		errs = append(errs, immutable(spec.ExposureClassName, before.ExposureClassName, path.Child("exposureClassName"))...)
 	}
 	if !equal(spec.CloudProfileName, before.CloudProfileName) { //nolint:staticcheck // still there

@@ -11,8 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/component/exposure"
 	"gardener.cloud/gardener/internal/shoot/observed/observedtest"
 	"gardener.cloud/gardener/internal/stage/dns"
 	"gardener.cloud/gardener/internal/stage/usercredential"
@@ -57,12 +59,20 @@ func TestGateway(t *testing.T) {
 	class := func(name, handler string) client.Object {
 		return &corev1beta1.ExposureClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Handler: handler}
 	}
+	if err := gatewayv1.Install(scheme); err != nil {
+		t.Fatal(err)
+	}
 	garden := fake.NewClientBuilder().WithScheme(scheme).WithObjects(class("public", "internet"), class("private", "dmz")).Build()
+	state := observedtest.State()
+	ofSeed := client.ObjectKey{Namespace: "gateway", Name: "gateway"}
+	routes := exposure.Objects(exposure.Values{Namespace: state.Namespace, Service: "kube-apiserver", Gateway: ofSeed})
 	for name, tc := range map[string]struct {
-		class *string
-		want  client.ObjectKey
-		fails string
+		class  *string
+		routes []client.Object
+		want   client.ObjectKey
+		fails  string
 	}{
+		"a class without its handler, of a shoot that is there": {class: new("private"), routes: routes, want: ofSeed},
 		"no class":                    {},
 		"a class":                     {class: new("public"), want: client.ObjectKey{Namespace: "istio-ingress-handler-internet", Name: "gateway"}},
 		"a class without its handler": {class: new("private"), fails: `the gardenlet of seed "s" has no handler "dmz", which ExposureClass "private" needs`},
@@ -71,7 +81,8 @@ func TestGateway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := observedtest.State()
 			o.Seed.Name, o.Shoot.Spec.ExposureClassName = "s", tc.class
-			got, err := observer{gardenAPI: garden, gateways: map[string]client.ObjectKey{
+			seed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.routes...).Build()
+			got, err := observer{gardenAPI: garden, seedAPI: seed, gateways: map[string]client.ObjectKey{
 				"internet": {Namespace: "istio-ingress-handler-internet", Name: "gateway"},
 			}}.gateway(t.Context(), o)
 			switch {
