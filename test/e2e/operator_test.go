@@ -177,7 +177,7 @@ func (l *landscape) operate(t *testing.T, operation string, want corev1beta1.Cre
 		case c.Rotation.CertificateAuthorities.Phase != want || c.Rotation.ServiceAccountKey.Phase != want,
 			last.State != corev1beta1.LastOperationStateSucceeded,
 			c.Rotation.ETCDEncryptionKey.Phase != corev1beta1.RotationCompleted:
-			return fmt.Errorf("%s %s (%d%%): %s %v", last.Type, last.State, last.Progress, last.Description, status.LastErrors)
+			return fmt.Errorf("%s %s (%d%%): %s", last.Type, last.State, last.Progress, last.Description)
 		}
 		return nil
 	}, nil); err != nil {
