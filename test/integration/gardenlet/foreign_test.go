@@ -427,10 +427,11 @@ func (s *foreignSeed) testForeignStops(t *testing.T, shoot *corev1beta1.Shoot, s
 	for _, kind := range []string{"Infrastructure", "ControlPlane", "Worker"} {
 		registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: kind, Type: foreign.Type})
 	}
-	stale := time.Now().Add(-time.Hour)
+	// What the extension has reported before is not newer than two periods later, when the heartbeat is stale.
+	stale := time.Now()
 	heartbeat := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: foreignNamespace, Name: extension.HeartbeatLease},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new(foreign.Name), LeaseDurationSeconds: new(int32(30)), RenewTime: new(metav1.NewMicroTime(stale))},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new(foreign.Name), LeaseDurationSeconds: new(int32(1)), RenewTime: new(metav1.NewMicroTime(stale))},
 	}
 	for _, object := range []client.Object{registration, heartbeat, &corev1beta1.ControllerInstallation{
 		ObjectMeta: metav1.ObjectMeta{Name: foreign.Name},

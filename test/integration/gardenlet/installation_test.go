@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
@@ -230,7 +231,7 @@ func (g *garden) awaitConditions(t *testing.T, want ...string) {
 
 // addKinds registers the API groups of a seed, for the client of the tests.
 func addKinds(scheme *runtime.Scheme) error {
-	for _, add := range []func(*runtime.Scheme) error{resourcesv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme, machinev1alpha1.AddToScheme, apiextensionsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{resourcesv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme, machinev1alpha1.AddToScheme, apiextensionsv1.AddToScheme, gatewayv1.Install} {
 		if err := add(scheme); err != nil {
 			return err
 		}
