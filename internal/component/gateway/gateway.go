@@ -226,7 +226,7 @@ func service(w workload.Workload, v Values) *corev1.Service {
 	service.Spec.Type = corev1.ServiceTypeLoadBalancer
 	service.Spec.Ports[0].TargetPort = intstr.FromInt32(proxyPort)
 	service.Spec.ExternalTrafficPolicy, service.Spec.LoadBalancerClass = v.ExternalTrafficPolicy, v.LoadBalancerClass
-	service.Spec.LoadBalancerIP = ptr.Deref(v.LoadBalancerIP, "") //nolint:staticcheck // annotations instead of it differ between infrastructures
+	service.Spec.LoadBalancerIP = ptr.Deref(v.LoadBalancerIP, "") // annotations instead of it differ between infrastructures
 	return service
 }
 

@@ -119,7 +119,7 @@ func called(t *testing.T, request func(context.Context) error) {
 // refused returns an error unless a request was refused as invalid, with a message.
 func refused(err error, message string) error {
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), message) {
-		return fmt.Errorf("the answer is %v, want it to be refused with %q", err, message)
+		return fmt.Errorf("the answer is %v, want it to be refused with %q", err, message) //nolint:errorlint // it may be nil
 	}
 	return nil
 }
