@@ -50,7 +50,7 @@ func TestServerDryRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			documents := schemas.Documents(content)
-			if len(documents) < 5 {
+			if len(documents) < 4 {
 				t.Errorf("there are only %d objects", len(documents))
 			}
 			for _, document := range documents {
