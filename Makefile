@@ -139,6 +139,10 @@ bench-authorizer: ## Measure decisions and memory of the authorizer of seeds, fo
 bench-shoot: tools ## Measure duration, CPU and memory of shoots on the landscape NAME (BENCHFLAGS="-at-once 10 -rounds 1 -o markdown -picture FILE.svg").
 	@go run ./test/bench/shoot -landscape $(NAME) $(BENCHFLAGS)
 
+.PHONY: bench-nodes
+bench-nodes: tools ## Measure how the nodes of an elastic pool follow its pods on the landscape NAME (BENCHFLAGS="-pods 60 -maximum 5 -picture FILE.svg").
+	@go run ./test/bench/nodes -landscape $(NAME) $(BENCHFLAGS)
+
 .PHONY: chaos
 chaos: tools ## Kill processes of the landscape NAME while shoots are created, changed and deleted (CHAOSFLAGS="-duration 5m").
 	@go run ./test/chaos shoots -landscape $(NAME) $(CHAOSFLAGS)
