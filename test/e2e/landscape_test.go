@@ -115,11 +115,7 @@ func TestLandscape(t *testing.T) {
 		}
 	})
 	l.timed(t, "a volume outlives its pod", func(t *testing.T) {
-		app.put(t, "/file", "precious")
-		l.replacePods(t, "app")
-		if got := app.get(t, "/file"); got != "precious" {
-			t.Errorf("file holds %q", got)
-		}
+		testVolume(t, l.cluster, app)
 	})
 	l.timed(t, "names resolve inside", func(t *testing.T) {
 		service := l.service(t, "app")
@@ -482,7 +478,7 @@ func (l *landscape) keepShoots(ctx context.Context, t *testing.T, dir string) {
 }
 
 // app is a Deployment of the test's server with a volume, and a Service of type LoadBalancer in front of it.
-type app struct{ address string }
+type app struct{ name, address string }
 
 func (c cluster) deploy(t *testing.T, name string, change func(*appsv1.Deployment)) app {
 	t.Helper()
@@ -518,7 +514,7 @@ func (c cluster) deploy(t *testing.T, name string, change func(*appsv1.Deploymen
 		}
 		return fmt.Errorf("the Service has no address")
 	}, client.MatchingFields{"metadata.name": name})
-	return app{address: address}
+	return app{name: name, address: address}
 }
 
 func (c cluster) awaitDeployment(t *testing.T, name string) {
@@ -633,14 +629,23 @@ func (l *landscape) service(t *testing.T, name string) *corev1.Service {
 	return service
 }
 
+// testVolume replaces the pod of an app, whose file stays.
+func testVolume(t *testing.T, c cluster, app app) {
+	app.put(t, "/file", "precious")
+	c.replacePods(t, app.name)
+	if got := app.get(t, "/file"); got != "precious" {
+		t.Errorf("file holds %q", got)
+	}
+}
+
 // replacePods deletes the pod of an app and waits for another one to be ready.
-func (l *landscape) replacePods(t *testing.T, app string) {
+func (c cluster) replacePods(t *testing.T, app string) {
 	t.Helper()
-	old := l.pod(t, app)
-	if err := l.client.Delete(t.Context(), old); err != nil {
+	old := c.pod(t, app)
+	if err := c.client.Delete(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
-	await(t, l.client, func(pods []*corev1.Pod) error {
+	await(t, c.client, func(pods []*corev1.Pod) error {
 		if len(pods) != 1 || pods[0].UID == old.UID {
 			return fmt.Errorf("there are %d pods, and not one new one", len(pods))
 		}

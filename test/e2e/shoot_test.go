@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -315,6 +316,7 @@ func testShoot(t *testing.T, l *landscape) {
 	admin := l.shoot(t, key)
 	testInside(t, l, admin)
 	l.timed(t, "a load balancer is answered by a pod", func(t *testing.T) { testLoadBalancer(t, admin) })
+	l.timed(t, "a volume outlives its pod", func(t *testing.T) { testShootVolume(t, admin) })
 	l.timed(t, "a user logs in to a node through a bastion", func(t *testing.T) { testSSH(t, l, key, admin) })
 	l.timed(t, "its spec has the range of its nodes", func(t *testing.T) { testNodeRange(t, l, key, admin) })
 	l.timed(t, "nodes come for pods, and go with them", func(t *testing.T) { testAutoscaling(t, l, key, admin) })
@@ -331,6 +333,26 @@ func testShoot(t *testing.T, l *landscape) {
 			t.Errorf("data on the machine of the seed is not as before (-before +after):\n%s", diff)
 		}
 	})
+}
+
+// testShootVolume tests a volume of a shoot, and deletes it before nodes are replaced, which would lose it.
+func testShootVolume(t *testing.T, c cluster) {
+	app := c.deploy(t, "stored", func(*appsv1.Deployment) {})
+	testVolume(t, c, app)
+	meta := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: app.name}
+	for _, object := range []client.Object{
+		&appsv1.Deployment{ObjectMeta: meta}, &corev1.Service{ObjectMeta: meta}, &corev1.PersistentVolumeClaim{ObjectMeta: meta},
+	} {
+		if err := c.client.Delete(t.Context(), object); err != nil {
+			t.Error(err)
+		}
+	}
+	await(t, c.client, func(volumes []*corev1.PersistentVolume) error {
+		if len(volumes) > 0 {
+			return fmt.Errorf("volume %s is left", volumes[0].Name)
+		}
+		return nil
+	}, client.InNamespace(""))
 }
 
 // testNodeRange expects that the addresses of nodes are in the range that the spec and the status have.
