@@ -1,6 +1,7 @@
 package system
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/component/gateway"
 	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/stage/systemcomponents"
@@ -90,7 +92,7 @@ func (s *run) deployHandler(ctx context.Context, v gateway.Values) error {
 	if err := systemcomponents.KeepLoadBalancerClass(ctx, s.SeedAPI, &v); err != nil {
 		return err
 	}
-	objects := gateway.Objects(v)
+	objects := gateway.HandlerObjects(v)
 	if workload.Autoscaled(s.seed) {
 		objects = append(objects, workload.Autoscalers(objects, func(string) workload.Autoscaling { return workload.Autoscaling{} })...)
 	}
@@ -101,18 +103,49 @@ func (s *run) deployHandler(ctx context.Context, v gateway.Values) error {
 }
 
 // deleteFormerServices deletes the Services of a handler that have another name than its configuration says: each of them costs a load balancer.
+// One stays while a DNSRecord may lead to it: shoots get the address of the other one when they are reconciled.
 func (s *run) deleteFormerServices(ctx context.Context, v gateway.Values) error {
-	services := &corev1.ServiceList{}
-	if err := s.SeedAPI.List(ctx, services, client.InNamespace(v.Namespace), client.MatchingLabels{constants.ExposureClassHandlerName: v.Handler}); err != nil {
-		return fmt.Errorf("list Services in Namespace %q: %w", v.Namespace, err)
+	former, err := s.formerServices(ctx, v)
+	if err != nil || len(former) == 0 {
+		return err
 	}
-	for i := range services.Items {
-		service := &services.Items[i]
-		if service.Name == v.ServiceName {
+	records := &extensionsv1alpha1.DNSRecordList{}
+	if err := s.SeedAPI.List(ctx, records); err != nil {
+		return fmt.Errorf("list DNSRecords: %w", err)
+	}
+	for i := range former {
+		service := &former[i]
+		if record := recordOf(records.Items, service, v); record != nil {
+			logf.FromContext(ctx).Info("Keeping a former Service of a handler of ExposureClasses", "service", client.ObjectKeyFromObject(service).String(),
+				"dnsRecord", client.ObjectKeyFromObject(record).String())
 			continue
 		}
 		if err := s.SeedAPI.Delete(ctx, service); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete Service %q: %w", client.ObjectKeyFromObject(service), err)
+		}
+	}
+	return nil
+}
+
+func (s *run) formerServices(ctx context.Context, v gateway.Values) ([]corev1.Service, error) {
+	services := &corev1.ServiceList{}
+	if err := s.SeedAPI.List(ctx, services, client.InNamespace(v.Namespace), client.MatchingLabels{constants.ExposureClassHandlerName: v.Handler}); err != nil {
+		return nil, fmt.Errorf("list Services in Namespace %q: %w", v.Namespace, err)
+	}
+	return slices.DeleteFunc(services.Items, func(service corev1.Service) bool { return service.Name == v.ServiceName }), nil
+}
+
+// recordOf returns a DNSRecord that may lead to a former Service of a handler, or nil.
+func recordOf(records []extensionsv1alpha1.DNSRecord, service *corev1.Service, v gateway.Values) *extensionsv1alpha1.DNSRecord {
+	for _, ingress := range service.Status.LoadBalancer.Ingress {
+		address := cmp.Or(ingress.IP, ingress.Hostname)
+		if address == ptr.Deref(v.LoadBalancerIP, "") {
+			return nil // the other Service cannot have the address before
+		}
+		for i := range records {
+			if slices.Contains(records[i].Spec.Values, address) {
+				return &records[i]
+			}
 		}
 	}
 	return nil
