@@ -25,7 +25,7 @@ const AdmissionName = "admission-local"
 // NewAdmissionOptions returns the options of the admission controller. It has webhooks only, which every replica serves, so none leads.
 func NewAdmissionOptions() *extensionoptions.Options {
 	o := extensionoptions.New(AdmissionName)
-	o.LeaderElection = false
+	o.LeaderElection, o.Cluster = false, "garden"
 	return o
 }
 
