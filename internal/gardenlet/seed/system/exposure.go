@@ -18,6 +18,7 @@ import (
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/component/gateway"
 	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/stage/systemcomponents"
@@ -103,19 +104,29 @@ func (s *run) deployHandler(ctx context.Context, v gateway.Values) error {
 }
 
 // deleteFormerServices deletes the Services of a handler that have another name than its configuration says: each of them costs a load balancer.
-// One stays while a DNSRecord may lead to it: shoots get the address of the other one when they are reconciled.
+// They stay while a DNSRecord may lead to them: shoots get the address of the other one when they are reconciled.
 func (s *run) deleteFormerServices(ctx context.Context, v gateway.Values) error {
-	former, err := s.formerServices(ctx, v)
-	if err != nil || len(former) == 0 {
-		return err
+	services := &corev1.ServiceList{}
+	if err := s.SeedAPI.List(ctx, services, client.InNamespace(v.Namespace), client.MatchingLabels{constants.ExposureClassHandlerName: v.Handler}); err != nil {
+		return fmt.Errorf("list Services in Namespace %q: %w", v.Namespace, err)
+	}
+	if len(services.Items) < 2 {
+		return nil
 	}
 	records := &extensionsv1alpha1.DNSRecordList{}
 	if err := s.SeedAPI.List(ctx, records); err != nil {
 		return fmt.Errorf("list DNSRecords: %w", err)
 	}
-	for i := range former {
-		service := &former[i]
-		if record := recordOf(records.Items, service, v); record != nil {
+	var current []string
+	if i := slices.IndexFunc(services.Items, func(service corev1.Service) bool { return service.Name == v.ServiceName }); i >= 0 {
+		current = addresses(&services.Items[i])
+	}
+	for i := range services.Items {
+		service := &services.Items[i]
+		if service.Name == v.ServiceName {
+			continue
+		}
+		if record := recordThrough(records.Items, addresses(service), current); record != nil && !takesAddress(v, service) {
 			logf.FromContext(ctx).Info("Keeping a former Service of a handler of ExposureClasses", "service", client.ObjectKeyFromObject(service).String(),
 				"dnsRecord", client.ObjectKeyFromObject(record).String())
 			continue
@@ -127,28 +138,30 @@ func (s *run) deleteFormerServices(ctx context.Context, v gateway.Values) error 
 	return nil
 }
 
-func (s *run) formerServices(ctx context.Context, v gateway.Values) ([]corev1.Service, error) {
-	services := &corev1.ServiceList{}
-	if err := s.SeedAPI.List(ctx, services, client.InNamespace(v.Namespace), client.MatchingLabels{constants.ExposureClassHandlerName: v.Handler}); err != nil {
-		return nil, fmt.Errorf("list Services in Namespace %q: %w", v.Namespace, err)
+// addresses are those of the load balancer of a Service.
+func addresses(service *corev1.Service) []string {
+	var all []string
+	for _, ingress := range service.Status.LoadBalancer.Ingress {
+		all = append(all, cmp.Or(ingress.IP, ingress.Hostname))
 	}
-	return slices.DeleteFunc(services.Items, func(service corev1.Service) bool { return service.Name == v.ServiceName }), nil
+	return all
 }
 
-// recordOf returns a DNSRecord that may lead to a former Service of a handler, or nil.
-func recordOf(records []extensionsv1alpha1.DNSRecord, service *corev1.Service, v gateway.Values) *extensionsv1alpha1.DNSRecord {
-	for _, ingress := range service.Status.LoadBalancer.Ingress {
-		address := cmp.Or(ingress.IP, ingress.Hostname)
-		if address == ptr.Deref(v.LoadBalancerIP, "") {
-			return nil // the other Service cannot have the address before
-		}
-		for i := range records {
-			if slices.Contains(records[i].Spec.Values, address) {
-				return &records[i]
-			}
-		}
+// takesAddress says whether a gateway is to have the address of a former Service, and cannot as long as that exists.
+func takesAddress(v gateway.Values, former *corev1.Service) bool {
+	return v.LoadBalancerIP != nil && slices.Contains(addresses(former), *v.LoadBalancerIP)
+}
+
+// recordThrough returns a DNSRecord that may lead to former addresses, or nil: it has one of them, or its provider does not have the current one yet.
+func recordThrough(records []extensionsv1alpha1.DNSRecord, former, current []string) *extensionsv1alpha1.DNSRecord {
+	i := slices.IndexFunc(records, func(record extensionsv1alpha1.DNSRecord) bool {
+		has := func(address string) bool { return slices.Contains(record.Spec.Values, address) }
+		return slices.ContainsFunc(former, has) || slices.ContainsFunc(current, has) && !extensionobject.Judge(&record).Ready
+	})
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &records[i]
 }
 
 // deleteUnusedHandlers deletes the gateways of handlers that the configuration does not have, or has in another namespace. Those that shoots

@@ -138,7 +138,15 @@ func TestDeployHandlers(t *testing.T) {
 	succeed(seedAPI.Create(t.Context(), record))
 	succeed(renamed(nil))
 	services("istio-ingress-handler-a/istio-ingressgateway ", "istio-ingress-handler-b/istio-ingressgateway 192.0.2.1", "istio-ingress-handler-b/other ")
-	record.Spec.Values = []string{"192.0.2.2"}
+	other := &corev1.Service{}
+	succeed(seedAPI.Get(t.Context(), client.ObjectKey{Namespace: "istio-ingress-handler-b", Name: "other"}, other))
+	other.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: "other.example.com"}}
+	succeed(seedAPI.Status().Update(t.Context(), other))
+	record.Spec.Values = []string{"other.example.com"} // the provider does not have it yet
+	succeed(seedAPI.Update(t.Context(), record))
+	succeed(renamed(nil))
+	services("istio-ingress-handler-a/istio-ingressgateway ", "istio-ingress-handler-b/istio-ingressgateway 192.0.2.1", "istio-ingress-handler-b/other ")
+	record.Status.LastOperation = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded}
 	succeed(seedAPI.Update(t.Context(), record))
 	succeed(renamed(nil))
 	services("istio-ingress-handler-a/istio-ingressgateway ", "istio-ingress-handler-b/other ")
