@@ -1,9 +1,8 @@
 // Package gardenletcharts gives Gardenlets that follow gardener-operator the chart of its release, in waves.
 //
 // It reads the Garden in the runtime cluster, and Seeds, Gardenlets, ManagedSeeds and the metadata of Shoots in the virtual garden. It writes the reference
-// of the chart in Gardenlets with the label operator.gardener.cloud/auto-update-gardenlet-helm-chart-ref=true, and the annotation of their upgrade. In the Garden, it
-// writes the condition GardenletsUpdated. Source:
-// concepts.txt, Gardener Operator, "Gardenlet Controller"; docs/operator.md.
+// of the chart in Gardenlets with the label operator.gardener.cloud/auto-update-gardenlet-helm-chart-ref=true, and the annotation of their upgrade,
+// and in the Garden the condition GardenletsUpdated. Source: concepts.txt, Gardener Operator, "Gardenlet Controller"; docs/operator.md.
 package gardenletcharts
 
 import (
