@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,17 +20,26 @@ import (
 
 // lost deletes the claims of volumes whose node was deleted. No node has their data, and pods with such a claim would stay pending forever. What has
 // created a claim, such as a StatefulSet, creates it again. The instances on all nodes do the same: of several, all but one find the claim deleted.
+//
+// A node that was cordoned was removed on purpose. Any other one may have been deleted by mistake, and still have the data: its claims stay for a time, in which
+// its kubelet may register it again.
 type lost struct {
 	client  kubernetes.Interface
+	grace   time.Duration
+	now     func() time.Time
 	factory informers.SharedInformerFactory
 	volumes corev1listers.PersistentVolumeLister
 	queue   workqueue.TypedRateLimitingInterface[string]
+
+	mutex sync.Mutex
+	// absent are since when nodes do not exist, as far as this process has observed it. Those that were removed on purpose have the zero time.
+	absent map[string]time.Time
 }
 
-func newLost(client kubernetes.Interface) *lost {
+func newLost(client kubernetes.Interface, grace time.Duration) *lost {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	return &lost{
-		client: client, factory: factory, volumes: factory.Core().V1().PersistentVolumes().Lister(),
+		client: client, grace: grace, now: time.Now, absent: map[string]time.Time{}, factory: factory, volumes: factory.Core().V1().PersistentVolumes().Lister(),
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]()),
 	}
 }
@@ -40,7 +51,7 @@ func (l *lost) run(ctx context.Context) error {
 	if _, err := volumes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: l.enqueue, UpdateFunc: func(_, volume any) { l.enqueue(volume) }}); err != nil {
 		return err
 	}
-	if _, err := nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(any) { l.enqueueAll() }}); err != nil {
+	if _, err := nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: l.nodeAdded, DeleteFunc: l.nodeDeleted}); err != nil {
 		return err
 	}
 	l.factory.Start(ctx.Done())
@@ -59,6 +70,38 @@ func (l *lost) enqueue(volume any) {
 	if volume, ok := volume.(*corev1.PersistentVolume); ok {
 		l.queue.Add(volume.Name)
 	}
+}
+
+func (l *lost) nodeAdded(object any) {
+	if node, ok := object.(*corev1.Node); ok {
+		l.mutex.Lock()
+		defer l.mutex.Unlock()
+		delete(l.absent, node.Name)
+	}
+}
+
+func (l *lost) nodeDeleted(object any) {
+	if missed, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = missed.Obj
+	}
+	if node, ok := object.(*corev1.Node); ok && node.Spec.Unschedulable {
+		l.mutex.Lock()
+		l.absent[node.Name] = time.Time{}
+		l.mutex.Unlock()
+	}
+	l.enqueueAll()
+}
+
+// left returns how long the claims of a node that does not exist stay.
+func (l *lost) left(node string) time.Duration {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	since, known := l.absent[node]
+	if !known {
+		since = l.now()
+		l.absent[node] = since
+	}
+	return l.grace - l.now().Sub(since)
 }
 
 func (l *lost) enqueueAll() {
@@ -87,7 +130,7 @@ func (l *lost) next(ctx context.Context) bool {
 	return true
 }
 
-// sync deletes the claim of a volume if its node was deleted.
+// sync deletes the claim of a volume if its node was deleted, or does so later.
 func (l *lost) sync(ctx context.Context, name string) error {
 	volume, err := l.volumes.Get(name)
 	if apierrors.IsNotFound(err) {
@@ -105,6 +148,11 @@ func (l *lost) sync(ctx context.Context, name string) error {
 		return nil
 	} else if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("read node %q: %w", node, err)
+	}
+	if left := l.left(node); left > 0 {
+		klog.FromContext(ctx).Info("Keeping the claim of a volume whose node is gone for a while", "claim", klog.KRef(claim.Namespace, claim.Name), "volume", name, "node", node, "left", left)
+		l.queue.AddAfter(name, left)
+		return nil
 	}
 	// Another claim of that name may have a volume on a node that exists.
 	err = l.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Delete(ctx, claim.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &claim.UID}})

@@ -54,11 +54,11 @@ func cluster(objects ...runtime.Object) (client *fake.Clientset, deleted, reads 
 }
 
 // start runs until the test ends, and fails it if it does not end then.
-func start(t *testing.T, client *fake.Clientset) {
+func start(t *testing.T, client *fake.Clientset, grace time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- newLost(client).run(ctx) }()
+	go func() { done <- newLost(client, grace).run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -77,25 +77,57 @@ func receive(t *testing.T, values <-chan string) {
 	}
 }
 
-// A pod whose volume was on a node that is gone gets another volume, whether the node was deleted before or afterwards.
+// A pod whose volume was on a node that is gone gets another volume, whether the node was deleted before or afterwards. If the node was cordoned, it need not wait.
 func TestClaimsOfLostVolumes(t *testing.T) {
-	t.Run("the node is deleted", func(t *testing.T) {
-		client, deleted, reads := cluster(nodeNamed("a"), nodeNamed("b"), boundOn("b"), claimWith("1"))
-		start(t, client)
-		receive(t, reads)
-		if len(deleted) > 0 {
-			t.Fatal("the claim was deleted while the node exists")
-		}
-		if err := client.CoreV1().Nodes().Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		receive(t, deleted)
-	})
+	for name, tc := range map[string]struct {
+		cordoned bool
+		grace    time.Duration
+	}{
+		"the node was cordoned": {cordoned: true, grace: time.Hour}, "the node is gone for long enough": {grace: 50 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := nodeNamed("b")
+			node.Spec.Unschedulable = tc.cordoned
+			client, deleted, reads := cluster(nodeNamed("a"), node, boundOn("b"), claimWith("1"))
+			start(t, client, tc.grace)
+			receive(t, reads)
+			if len(deleted) > 0 {
+				t.Fatal("the claim was deleted while the node exists")
+			}
+			if err := client.CoreV1().Nodes().Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			receive(t, deleted)
+		})
+	}
 	t.Run("the node was deleted before", func(t *testing.T) {
 		client, deleted, _ := cluster(nodeNamed("a"), boundOn("b"), claimWith("1"))
-		start(t, client)
+		start(t, client, 50*time.Millisecond)
 		receive(t, deleted)
 	})
+}
+
+// A node that was deleted by mistake has its data still when its kubelet registers it again.
+func TestClaimsStayForAWhile(t *testing.T) {
+	client, deleted, _ := cluster(nodeNamed("a"), boundOn("b"), claimWith("1"))
+	l, now := newLost(client, 5*time.Minute), time.Now()
+	l.now = func() time.Time { return now }
+	if err := l.factory.Core().V1().PersistentVolumes().Informer().GetStore().Add(boundOn("b")); err != nil {
+		t.Fatal(err)
+	}
+	sync := func(after time.Duration, want int) {
+		t.Helper()
+		now = now.Add(after)
+		if err := l.sync(t.Context(), "pvc-1"); err != nil || len(deleted) != want {
+			t.Fatalf("%d claims were deleted, want %d, and the error is %v", len(deleted), want, err)
+		}
+	}
+	sync(0, 0)
+	sync(4*time.Minute, 0)
+	l.nodeAdded(nodeNamed("b")) // and it is deleted again: the time begins again
+	sync(4*time.Minute, 0)
+	sync(4*time.Minute, 0)
+	sync(time.Minute, 1)
 }
 
 // The claims of all other volumes stay.
@@ -114,7 +146,7 @@ func TestOtherClaimsStay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, deleted, _ := cluster(append(objects, nodeNamed("a"))...)
-			l := newLost(client)
+			l := newLost(client, 0)
 			for _, object := range objects {
 				if volume, ok := object.(*corev1.PersistentVolume); ok {
 					if err := l.factory.Core().V1().PersistentVolumes().Informer().GetStore().Add(volume); err != nil {

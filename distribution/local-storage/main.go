@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -25,7 +26,8 @@ const usage = `Example:
 local-storage provisions PersistentVolumes as directories on the node that the scheduler chose for a claim. It runs on every
 node, as root, with the directory mounted from the node at the same path. It serves the claims of StorageClasses with
 its name as provisioner and volumeBindingMode WaitForFirstConsumer. A volume's size is not enforced. When a node is deleted,
-the data of its volumes is lost: their claims are deleted, so that a StatefulSet gets new ones on other nodes.
+the data of its volumes is lost: their claims are deleted, so that a StatefulSet gets new ones on other nodes. If the node was
+not cordoned before, this is done after --grace, unless the node is registered again: it may have been deleted by mistake.
 
 It needs to get, list, watch, create, patch and delete persistentvolumes; get, list and watch persistentvolumeclaims,
 storageclasses and nodes; update and delete persistentvolumeclaims; create, update and patch events.
@@ -36,6 +38,7 @@ Flags:
 // options are the flags.
 type options struct {
 	node, directory, name, kubeconfig string
+	grace                             time.Duration
 }
 
 // parse takes the node that the environment names as the default.
@@ -47,6 +50,7 @@ func parse(args []string, node string, out io.Writer) (options, error) {
 	flags.StringVar(&o.directory, "directory", "/var/lib/local-storage", "directory of volumes on the node; created if missing")
 	flags.StringVar(&o.name, "name", "local-storage.gardener.cloud", "the provisioner's name, as in StorageClasses")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default: the pod's service account)")
+	flags.DurationVar(&o.grace, "grace", 5*time.Minute, "how long claims of volumes stay when their node was deleted without being cordoned before")
 	klog.InitFlags(flags)
 	flags.Usage = func() {
 		fmt.Fprint(out, usage)
@@ -62,6 +66,8 @@ func parse(args []string, node string, out io.Writer) (options, error) {
 		return o, errors.New("the node is not known: set --node or NODE_NAME")
 	case !filepath.IsAbs(o.directory) || filepath.Clean(o.directory) == "/":
 		return o, fmt.Errorf("--directory must be an absolute path below /, not %q", o.directory)
+	case o.grace < 0:
+		return o, fmt.Errorf("--grace must not be negative, as %s is", o.grace)
 	case o.name == "":
 		return o, errors.New("--name must not be empty")
 	}
@@ -105,7 +111,7 @@ func run(ctx context.Context, o options) error {
 	}
 	klog.FromContext(ctx).Info("Provisioning volumes", "provisioner", o.name, "node", o.node, "directory", o.directory)
 	go func() {
-		if err := newLost(client).run(ctx); err != nil && ctx.Err() == nil {
+		if err := newLost(client, o.grace).run(ctx); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Claims of volumes whose node is gone are not deleted")
 		}
 	}()

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -222,9 +223,9 @@ func TestParse(t *testing.T) {
 		want options
 		err  string
 	}{
-		"defaults":          {args: []string{"--node=a"}, want: options{node: "a", directory: "/var/lib/local-storage", name: "local-storage.gardener.cloud"}},
-		"node from outside": {node: "b", want: options{node: "b", directory: "/var/lib/local-storage", name: "local-storage.gardener.cloud"}},
-		"all":               {args: []string{"--node=a", "--directory=/x/", "--name=n", "--kubeconfig=k"}, want: options{"a", "/x", "n", "k"}},
+		"defaults":          {args: []string{"--node=a"}, want: options{node: "a", directory: "/var/lib/local-storage", name: "local-storage.gardener.cloud", grace: 5 * time.Minute}},
+		"node from outside": {node: "b", want: options{node: "b", directory: "/var/lib/local-storage", name: "local-storage.gardener.cloud", grace: 5 * time.Minute}},
+		"all":               {args: []string{"--node=a", "--directory=/x/", "--name=n", "--kubeconfig=k", "--grace=1m"}, want: options{"a", "/x", "n", "k", time.Minute}},
 		"no node":           {err: "set --node or NODE_NAME"},
 		"relative path":     {args: []string{"--node=a", "--directory=x"}, err: "--directory must be an absolute path"},
 		"root directory":    {args: []string{"--node=a", "--directory=/"}, err: "--directory must be an absolute path"},

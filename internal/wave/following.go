@@ -27,9 +27,12 @@ const (
 	recheck = time.Minute
 	// settled is for how long a gardenlet has not been ready when that is its state: after an upgrade of the garden, many are not ready for a moment.
 	settled = 10 * time.Minute
+	// unobserved is how far apart two steps may be for the time between them to count for Soak. A step may take longer than recheck.
+	unobserved = 3 * recheck
 )
 
-// Following upgrades the Gardenlets that follow gardener-operator. A process may end between two steps; then the time of Soak begins again.
+// Following upgrades the Gardenlets that follow gardener-operator. A process may end between two steps, or make none for a
+// while; then the time of Soak begins again.
 type Following struct {
 	// Client reads from the garden without a cache.
 	Client client.WithWatch
@@ -42,12 +45,18 @@ type Following struct {
 
 	// healthy is since when the seeds of the wave are as healthy as before. Zero if they are not.
 	healthy time.Time
+	// observed is when they were last seen so.
+	observed time.Time
 	// wave has the names of the gardenlets that healthy is about.
 	wave string
 }
 
 // Step is what is seen and done in one step.
 type Step struct {
+	// Followers is how many Gardenlets follow gardener-operator.
+	Followers int
+	// Late are the seeds whose gardenlets follow it, and are older than the previous minor version.
+	Late []string
 	// Begun are the seeds whose gardenlets were changed now.
 	Begun []string
 	// Wave are the seeds of the wave that has not passed. Empty if there is none.
@@ -81,6 +90,9 @@ type groups struct {
 	unsettled int
 	// done is how many have passed.
 	done int
+	// all is how many there are, and late are the seeds of those that are older than the previous minor version.
+	all  int
+	late []string
 }
 
 // following returns the Gardenlets that follow gardener-operator.
@@ -89,6 +101,10 @@ func (l *landscape) following(target Target, now time.Time) groups {
 	for name, object := range l.gardenlets {
 		if object.Labels[operatorv1alpha1.LabelKeyGardenletAutoUpdates] != "true" || object.DeletionTimestamp != nil {
 			continue
+		}
+		g.all++
+		if target.leavesBehind(l.seeds[name]) {
+			g.late = append(g.late, name)
 		}
 		waits := target.version != nil && l.seeds[name] != nil && l.seeds[name].DeletionTimestamp == nil && !pinned(object.Spec.Deployment.Image)
 		current := equal(object.Spec.Deployment.Helm.OCIRepository, target.chart(object.Spec.Deployment.Helm.OCIRepository))
@@ -107,7 +123,17 @@ func (l *landscape) following(target Target, now time.Time) groups {
 		}
 	}
 	slices.SortFunc(g.running, func(a, b Gardenlet) int { return strings.Compare(a.Seed, b.Seed) })
+	slices.Sort(g.late)
 	return g
+}
+
+// leavesBehind says whether the gardenlet of a seed is older than the previous minor version. One that reports no version is not.
+func (t Target) leavesBehind(seed *corev1beta1.Seed) bool {
+	if t.version == nil || seed == nil {
+		return false
+	}
+	own, err := skew.Parse(version(seed))
+	return err == nil && skew.Late(t.version, own) != nil
 }
 
 // compares says whether the seed of a Gardenlet has something to compare with: its gardenlet runs, did a short time ago, or before an upgrade that has not
@@ -133,6 +159,12 @@ func (f *Following) Step(ctx context.Context) (Step, error) {
 		return Step{}, err
 	}
 	g := l.following(f.Target, f.Clock.Now())
+	step, err := f.next(ctx, l, g)
+	step.Followers, step.Late = g.all, g.late
+	return step, err
+}
+
+func (f *Following) next(ctx context.Context, l *landscape, g groups) (Step, error) {
 	var errs []error
 	for _, object := range g.atOnce {
 		// One whose gardenlet does not run may be the first victim of what the wave brings.
@@ -183,9 +215,10 @@ func (f *Following) check(ctx context.Context, l *landscape, running []Gardenlet
 	case len(step.Missing) > 0:
 		f.healthy, step.After = time.Time{}, recheck
 		return step, nil
-	case f.healthy.IsZero() || f.wave != wave:
+	case f.healthy.IsZero() || f.wave != wave || now.Sub(f.observed) > unobserved:
 		f.healthy, f.wave = now, wave
 	}
+	f.observed = now
 	step.After = max(0, min(f.healthy.Add(f.Soak).Sub(now), recheck))
 	return step, nil
 }

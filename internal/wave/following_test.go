@@ -85,6 +85,17 @@ func (f followed) step(t *testing.T) Step {
 	return step
 }
 
+// pass makes a step each minute until so long after the beginning, which is the last one.
+func (f followed) pass(t *testing.T, until time.Duration) Step {
+	t.Helper()
+	for next := f.clock.Now().Add(recheck); next.Before(now.Add(until)); next = next.Add(recheck) {
+		f.clock.SetTime(next)
+		f.step(t)
+	}
+	f.clock.SetTime(now.Add(until))
+	return f.step(t)
+}
+
 // report has gardenlets report the version.
 func (f followed) report(t *testing.T, names ...string) {
 	t.Helper()
@@ -142,13 +153,11 @@ func TestFollowingStep(t *testing.T) {
 	if step = f.step(t); len(step.Missing) > 0 || step.After != recheck {
 		t.Errorf("it does not wait: %+v", step)
 	}
-	f.clock.SetTime(now.Add(4*time.Minute + 30*time.Second))
-	if step = f.step(t); step.After != 30*time.Second || !step.Since.Equal(now.Truncate(time.Second)) {
+	if step = f.pass(t, 4*time.Minute+30*time.Second); step.After != 30*time.Second || !step.Since.Equal(now.Truncate(time.Second)) {
 		t.Errorf("it waits until another time: %+v", step)
 	}
 	expect("not long enough", "a", "a")
-	f.clock.SetTime(now.Add(5 * time.Minute))
-	f.step(t)
+	f.pass(t, 5*time.Minute)
 	expect("second wave", "a b c", "b c") // a tenth of eleven
 	f.report(t, "b", "c")
 	f.step(t)
@@ -158,19 +167,36 @@ func TestFollowingStep(t *testing.T) {
 	expect("a break", "a b c", "b c")
 	f.label(t, "c", "healthy")
 	f.step(t)
-	f.clock.SetTime(now.Add(24 * time.Minute))
-	f.step(t)
+	f.pass(t, 24*time.Minute)
 	expect("the time begins again", "a b c", "b c")
-	f.clock.SetTime(now.Add(25 * time.Minute))
-	f.step(t)
+	f.pass(t, 25*time.Minute)
 	expect("third wave", "a b c d e", "d e")
 	// Another process continues.
 	f.Following = &Following{Client: f.Client, Target: f.Target, Soak: f.Soak, Clock: f.clock}
 	f.report(t, "d", "e")
 	f.step(t)
-	f.clock.SetTime(now.Add(30 * time.Minute))
-	f.step(t)
+	f.pass(t, 30*time.Minute)
 	expect("fourth wave", "a b c d e f g", "f g")
+	// Minutes without a step do not count: nothing has seen the seeds.
+	f.report(t, "f", "g")
+	f.step(t)
+	f.clock.SetTime(now.Add(40 * time.Minute))
+	f.step(t)
+	expect("not observed", "a b c d e f g", "f g")
+	f.pass(t, 44*time.Minute)
+	expect("not observed for long enough", "a b c d e f g", "f g")
+	f.pass(t, 45*time.Minute)
+	expect("fifth wave", "a b c d e f g h i", "h i")
+}
+
+// Gardenlets that were left behind by more than a minor version are named, while they wait for a wave and when they cannot be updated.
+func TestFollowingLate(t *testing.T) {
+	f := newFollowed(t, own("a", former, former, autoUpdated), own("b", "v1.149.3", "v1.149.3", autoUpdated), own("c", "v1.148.0", "v1.148.0", autoUpdated),
+		own("d", "v1.148.0", "v1.148.0"))
+	step := f.step(t)
+	if diff := cmp.Diff([]string{"b", "c"}, step.Late); diff != "" || step.Followers != 3 {
+		t.Errorf("of %d followers, late ones (-want +got):\n%s", step.Followers, diff)
+	}
 }
 
 // notReadySince is a seed whose gardenlet has not reported for some time.

@@ -17,6 +17,21 @@ const (
 	VirtualComponentsHealthy corev1beta1.ConditionType = "VirtualComponentsHealthy"
 	// ObservabilityComponentsHealthy says whether monitoring and logging are healthy.
 	ObservabilityComponentsHealthy corev1beta1.ConditionType = "ObservabilityComponentsHealthy"
+	// GardenletsUpdated says whether the Gardenlets that follow gardener-operator have the chart of its release. A Garden has it if there are
+	// such Gardenlets. Its writer is the controller that updates them.
+	GardenletsUpdated corev1beta1.ConditionType = "GardenletsUpdated"
+)
+
+// Reasons of the condition GardenletsUpdated.
+const (
+	// ReasonGardenletsCurrent means that all have the chart.
+	ReasonGardenletsCurrent = "GardenletsCurrent"
+	// ReasonGardenletsUpdating means that waves are in progress.
+	ReasonGardenletsUpdating = "GardenletsUpdating"
+	// ReasonGardenletUpdatesHeld means that a wave does not pass, so that no further gardenlet is updated. It is the reason of an event, too.
+	ReasonGardenletUpdatesHeld = "GardenletUpdatesHeld"
+	// ReasonGardenletsTooOld means that some gardenlets are older than the previous minor version.
+	ReasonGardenletsTooOld = "GardenletsTooOld"
 )
 
 const (

@@ -6,6 +6,7 @@ package gateway
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -69,22 +70,37 @@ type Values struct {
 	ProxyProtocol bool
 	// PodLabels are further labels of the pods. They cannot replace the labels that select the pods.
 	PodLabels map[string]string
-	// Handler is the name of the handler of ExposureClasses that the gateway is for. Empty means that it is for all other shoots.
+	// Handler is the name of the handler of ExposureClasses that the gateway is for. The one for all other shoots has none.
 	Handler string
-	// Namespace is where it is deployed, and ServiceName the name of the Service. The defaults are Namespace and Name.
+	// Namespace is where it is deployed, and ServiceName the name of the Service. The gateway of a handler has both; the defaults of the other one
+	// are Namespace and Name.
 	Namespace, ServiceName string
 }
 
-// Objects renders the gateway. The CustomResourceDefinitions of the Gateway API have to exist, and for the gateway of a handler the objects that
-// all gateways have in common: the ClusterRole and the GatewayClass are those of the gateway without a handler.
+// Objects renders the gateway of all shoots without a handler, and what it has in common with those of handlers: the ClusterRole and the
+// GatewayClass. The CustomResourceDefinitions of the Gateway API have to exist.
 func Objects(v Values) []client.Object {
 	v.Namespace, v.ServiceName = cmp.Or(v.Namespace, Namespace), cmp.Or(v.ServiceName, Name)
-	labels, namespaceLabels := map[string]string{"app": Name}, map[string]string{constants.GardenRole: constants.GardenRoleIstioIngress}
-	if v.Handler != "" {
-		labels = map[string]string{constants.ExposureClassHandlerName: v.Handler}
-		// By the role, pods and extensions know that connections come from a gateway.
-		namespaceLabels = workload.Merge(labels, map[string]string{constants.GardenRole: constants.GardenRoleExposureClassHandler})
-	}
+	w := workload.Workload{Name: Name, Namespace: v.Namespace, Labels: map[string]string{"app": Name}}
+	return slices.Concat(clusterRole(w), []client.Object{class(w)}, objects(v, w.Labels, namespace(v, constants.GardenRoleIstioIngress, nil)))
+}
+
+// HandlerObjects renders the gateway of a handler of ExposureClasses. The objects that it has in common with other gateways have to exist, see
+// Objects.
+func HandlerObjects(v Values) []client.Object {
+	labels := map[string]string{constants.ExposureClassHandlerName: v.Handler}
+	return append([]client.Object{HandlerBinding(v.Namespace)}, objects(v, labels, namespace(v, constants.GardenRoleExposureClassHandler, labels))...)
+}
+
+// namespace renders the Namespace of a gateway. By the role, pods and extensions know that connections come from a gateway.
+func namespace(v Values, role string, labels map[string]string) client.Object {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: v.Namespace, Labels: workload.Merge(labels, map[string]string{constants.GardenRole: role}),
+	}}
+}
+
+// objects renders what each gateway has of its own.
+func objects(v Values, labels map[string]string, namespace client.Object) []client.Object {
 	config := Configuration(sharedDir, proxyPort, proxyHealth, v.ProxyProtocol)
 	w := workload.Workload{
 		Name: Name, Namespace: v.Namespace, Labels: labels, Replicas: v.Replicas,
@@ -135,28 +151,20 @@ func Objects(v Values) []client.Object {
 		Type:          appsv1.RollingUpdateDeploymentStrategyType,
 		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: new(intstr.FromInt32(1)), MaxUnavailable: new(intstr.FromInt32(0))},
 	}
-	objects := []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v.Namespace, Labels: namespaceLabels}},
+	all := []client.Object{
+		namespace,
 		w.ServiceAccount(),
 		&corev1.ConfigMap{ObjectMeta: deployment.ObjectMeta, Data: map[string]string{"haproxy.cfg": config}},
 	}
-	if v.Handler == "" {
-		objects = append(objects, clusterRole(w)...)
-	} else {
-		objects = append(objects, HandlerBinding(v.Namespace))
-	}
-	objects = append(objects, leaderElection(w)...)
-	objects = append(objects, deployment, service(w, v))
+	all = append(all, leaderElection(w)...)
+	all = append(all, deployment, service(w, v))
 	if v.Replicas > 1 {
-		objects = append(objects, &policyv1.PodDisruptionBudget{
+		all = append(all, &policyv1.PodDisruptionBudget{
 			ObjectMeta: deployment.ObjectMeta,
 			Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(1)), Selector: deployment.Spec.Selector},
 		})
 	}
-	if v.Handler == "" {
-		objects = append(objects, class(w))
-	}
-	return append(objects, gateway(w))
+	return append(all, gateway(w))
 }
 
 // share is a command that sets EnvConnections to a quarter of the connections that HAProxy can have, each with two files, of 100000 at most.

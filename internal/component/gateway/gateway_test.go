@@ -18,7 +18,7 @@ func TestObjects(t *testing.T) {
 
 // The gateway of a handler has no objects that others have too.
 func TestObjectsOfHandler(t *testing.T) {
-	golden.Objects(t, "handler.yaml", Objects(Values{
+	golden.Objects(t, "handler.yaml", HandlerObjects(Values{
 		ControllerImage: "registry.example/gardener:v1", ProxyImage: "registry.example/haproxy:v1", Replicas: 1, Handler: "internet",
 		Namespace: "istio-ingress-handler-internet", ServiceName: "istio-ingressgateway",
 		PodLabels:          map[string]string{"app": "istio-ingressgateway", constants.ExposureClassHandlerName: "other"},

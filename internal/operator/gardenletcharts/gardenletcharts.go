@@ -1,8 +1,8 @@
 // Package gardenletcharts gives Gardenlets that follow gardener-operator the chart of its release, in waves.
 //
 // It reads the Garden in the runtime cluster, and Seeds, Gardenlets, ManagedSeeds and the metadata of Shoots in the virtual garden. It writes the reference
-// of the chart in Gardenlets with the label operator.gardener.cloud/auto-update-gardenlet-helm-chart-ref=true, and the annotation of their upgrade. Source:
-// concepts.txt, Gardener Operator, "Gardenlet Controller"; docs/operator.md.
+// of the chart in Gardenlets with the label operator.gardener.cloud/auto-update-gardenlet-helm-chart-ref=true, and the annotation of their upgrade,
+// and in the Garden the condition GardenletsUpdated. Source: concepts.txt, Gardener Operator, "Gardenlet Controller"; docs/operator.md.
 package gardenletcharts
 
 import (
@@ -44,8 +44,6 @@ const (
 	late = time.Hour
 	// passTimeout is the end of a pass, which lists seeds and shoots.
 	passTimeout = 2 * time.Minute
-	// reasonHeld is the reason of the event.
-	reasonHeld = "GardenletUpdatesHeld"
 )
 
 // Values are what the controller works with.
@@ -68,7 +66,7 @@ func Add(mgr manager.Manager, v Values) error {
 		return nil
 	}
 	r := &reconciler{
-		version: v.Version, runtimeCache: mgr.GetClient(), recorder: mgr.GetEventRecorder("gardenlet-charts"), clock: v.Clock,
+		version: v.Version, runtimeAPI: mgr.GetAPIReader(), runtimeCache: mgr.GetClient(), recorder: mgr.GetEventRecorder("gardenlet-charts"), clock: v.Clock,
 		following: &wave.Following{Client: v.VirtualAPI, Target: wave.FollowingTarget(v.Version, v.Chart), Soak: soak, Clock: v.Clock},
 	}
 	return builder.ControllerManagedBy(mgr).Named("gardenlet-charts").
@@ -113,7 +111,9 @@ func same(before, after []corev1beta1.Condition) bool {
 }
 
 type reconciler struct {
-	version      string
+	version string
+	// runtimeAPI reads the Garden without a cache, which may lack the condition of the pass before.
+	runtimeAPI   client.Reader
 	runtimeCache client.Client
 	recorder     events.EventRecorder
 	clock        clock.PassiveClock
@@ -127,7 +127,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	gardens := &operatorv1alpha1.GardenList{}
-	if err := r.runtimeCache.List(ctx, gardens); err != nil {
+	if err := r.runtimeAPI.List(ctx, gardens); err != nil {
 		return reconcile.Result{}, fmt.Errorf("list Gardens: %w", err)
 	}
 	if len(gardens.Items) != 1 || !reconciled(&gardens.Items[0], r.version) {
@@ -140,7 +140,11 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if len(step.Begun) > 0 {
 		logf.FromContext(ctx).Info("Updating charts of gardenlets", "seeds", step.Begun, "version", r.version)
 	}
-	r.report(ctx, &gardens.Items[0], step)
+	garden := &gardens.Items[0]
+	r.report(ctx, garden, step)
+	if err := r.writeCondition(ctx, garden, step); err != nil {
+		return kube.Result(err)
+	}
 	return reconcile.Result{RequeueAfter: step.After}, nil
 }
 
@@ -154,18 +158,16 @@ func reconciled(garden *operatorv1alpha1.Garden, version string) bool {
 
 // report says with an event, once, that a wave does not pass, so that no further gardenlet is updated.
 func (r *reconciler) report(ctx context.Context, garden *operatorv1alpha1.Garden, step wave.Step) {
-	seeds := slices.Sorted(maps.Keys(step.Missing))
-	about := strings.Join(seeds, ", ")
-	if len(seeds) == 0 || !step.Hopeless() && r.clock.Since(step.Since) < late {
+	if !held(step, r.clock.Now()) {
 		r.reported = ""
 		return
 	}
+	seeds := slices.Sorted(maps.Keys(step.Missing))
+	about := strings.Join(seeds, ", ")
 	if r.reported == about {
 		return
 	}
 	r.reported = about
 	logf.FromContext(ctx).Info("Not updating charts of further gardenlets", "seed", seeds[0], "reason", step.Missing[seeds[0]].Error())
-	r.recorder.Eventf(garden, nil, corev1.EventTypeWarning, reasonHeld, constants.EventActionReconcile,
-		"Gardenlets of further seeds are not updated, as those of seeds %s are not as healthy as before since %s; first: %s",
-		about, step.Since.UTC().Format(time.RFC3339), step.Missing[seeds[0]])
+	r.recorder.Eventf(garden, nil, corev1.EventTypeWarning, operatorv1alpha1.ReasonGardenletUpdatesHeld, constants.EventActionReconcile, "%s", heldMessage(step))
 }

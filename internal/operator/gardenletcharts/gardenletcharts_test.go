@@ -5,9 +5,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
@@ -65,6 +69,90 @@ func TestReport(t *testing.T) {
 		}
 		if got != tc.want {
 			t.Errorf("%d events for %+v, want %d", got, tc.step, tc.want)
+		}
+	}
+}
+
+// The condition of the Garden says what an operator has to know, for as long as it is so.
+func TestCondition(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	type says struct {
+		Status  corev1beta1.ConditionStatus
+		Reason  string
+		Message string
+	}
+	const current, old = "All gardenlets that follow gardener-operator have the chart of its release.",
+		"Gardenlets of seeds c, d are older than the previous minor version, which was never tried together with this one. "
+	heldSince := wave.Step{Wave: []string{"a", "b"}, After: time.Minute, Since: now.Add(-2 * time.Hour), Missing: map[string]error{"b": errors.New("not"), "a": errors.New("not yet")}}
+	heldAndLate := heldSince
+	heldAndLate.Late = []string{"c", "d"}
+	const held = "Gardenlets of further seeds are not updated, as those of seeds a, b are not as healthy as before since 2026-01-02T01:04:05Z; first: not yet"
+	for name, tc := range map[string]struct {
+		step wave.Step
+		want says
+	}{
+		"nothing left": {want: says{corev1beta1.ConditionTrue, "GardenletsCurrent", current}},
+		"a wave": {
+			step: wave.Step{Wave: []string{"a", "b"}, After: time.Minute, Since: now, Missing: map[string]error{"a": errors.New("not yet")}},
+			want: says{corev1beta1.ConditionProgressing, "GardenletsUpdating", "Gardenlets of seeds a, b are being updated."},
+		},
+		"not ready": {
+			step: wave.Step{After: time.Minute},
+			want: says{corev1beta1.ConditionProgressing, "GardenletsUpdating", "Waiting for gardenlets that have not been ready for a short time."},
+		},
+		"held":          {step: heldSince, want: says{corev1beta1.ConditionFalse, "GardenletUpdatesHeld", held}},
+		"held and late": {step: heldAndLate, want: says{corev1beta1.ConditionFalse, "GardenletUpdatesHeld", old + held}},
+		"late":          {step: wave.Step{Late: []string{"c", "d"}}, want: says{corev1beta1.ConditionFalse, "GardenletsTooOld", old + current}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := condition(tc.step, now)
+			if diff := cmp.Diff(tc.want, says{got.Status, got.Reason, got.Message}); diff != "" {
+				t.Errorf("condition (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The condition is there while Gardenlets follow the operator, beside those of other controllers.
+func TestWriteCondition(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := operatorv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	garden := &operatorv1alpha1.Garden{ObjectMeta: metav1.ObjectMeta{Name: "garden"}}
+	garden.Status.Conditions = []corev1beta1.Condition{{Type: operatorv1alpha1.RuntimeComponentsHealthy, Status: corev1beta1.ConditionTrue}}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(garden).WithObjects(garden).Build()
+	r := &reconciler{clock: testingclock.NewFakePassiveClock(time.Now()), runtimeCache: c}
+	for _, tc := range []struct {
+		followers int
+		want      []corev1beta1.ConditionType
+	}{
+		{0, []corev1beta1.ConditionType{operatorv1alpha1.RuntimeComponentsHealthy}},
+		{2, []corev1beta1.ConditionType{operatorv1alpha1.RuntimeComponentsHealthy, operatorv1alpha1.GardenletsUpdated}},
+		{0, []corev1beta1.ConditionType{operatorv1alpha1.RuntimeComponentsHealthy}},
+	} {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(garden), garden); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.writeCondition(t.Context(), garden, wave.Step{Followers: tc.followers}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(garden), garden); err != nil {
+			t.Fatal(err)
+		}
+		written := garden.ResourceVersion
+		if err := r.writeCondition(t.Context(), garden, wave.Step{Followers: tc.followers}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(garden), garden); err != nil || garden.ResourceVersion != written {
+			t.Errorf("a steady state is written (%v)", err)
+		}
+		var got []corev1beta1.ConditionType
+		for _, condition := range garden.Status.Conditions {
+			got = append(got, condition.Type)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("conditions with %d followers (-want +got):\n%s", tc.followers, diff)
 		}
 	}
 }

@@ -25,7 +25,7 @@ const AdmissionName = "admission-local"
 // NewAdmissionOptions returns the options of the admission controller. It has webhooks only, which every replica serves, so none leads.
 func NewAdmissionOptions() *extensionoptions.Options {
 	o := extensionoptions.New(AdmissionName)
-	o.LeaderElection = false
+	o.LeaderElection, o.Cluster = false, "garden"
 	return o
 }
 
@@ -94,6 +94,6 @@ func AdmissionWebhooks(garden client.Reader, decoder runtime.Decoder) []webhook.
 		gardenadmission.Validator("backupbuckets", gardenadmission.BackupBuckets(Type).When(name, changed), checkBackupBucket),
 		gardenadmission.Validator("secrets", gardenadmission.Credentials(Type).When("data-changed", gardenadmission.DataChanged), checkSecret),
 		gardenadmission.Validator("credentialsbindings", gardenadmission.CredentialsBindings(Type).When("created", gardenadmission.Created), credentials.checkBinding),
-		gardenadmission.Validator("secretbindings", gardenadmission.SecretBindings(Type).When("created", gardenadmission.Created), credentials.checkSecretBinding),
+		gardenadmission.Validator("secretbindings", gardenadmission.SecretBindings(Type).When("provider-set", gardenadmission.ProviderSet), credentials.checkSecretBinding),
 	}
 }

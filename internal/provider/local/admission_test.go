@@ -357,7 +357,7 @@ func TestAdmissionWebhooks(t *testing.T) {
 		"backupbuckets backupbuckets" + ofProvider + spec,
 		`secrets secrets {"provider.shoot.gardener.cloud/local":"true"} data-changed not-deleted`,
 		"credentialsbindings credentialsbindings" + ofProvider + "created not-deleted",
-		"secretbindings secretbindings" + ofProvider + "created not-deleted",
+		"secretbindings secretbindings" + ofProvider + "provider-set not-deleted",
 	}, got); diff != "" {
 		t.Errorf("webhooks (-want +got):\n%s", diff)
 	}

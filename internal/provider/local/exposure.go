@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,15 +43,15 @@ func (a *exposures) Reconcile(ctx context.Context, exposure *extensionsv1alpha1.
 	if err != nil {
 		return err
 	}
-	_, state, err := a.infrastructure(ctx, exposure.Namespace)
+	namespace, name := localv1alpha1.InfrastructureNamespace(exposure.Namespace), exposureObject(exposure.Name)
+	machines, err := machineAddresses(ctx, at.reader, namespace)
 	if err != nil {
 		return err
 	}
-	addresses, err := endpointAddresses(exposure.Spec.Endpoints, state.Nodes)
+	addresses, err := endpointAddresses(exposure.Spec.Endpoints, machines)
 	if err != nil {
 		return errorcode.With(err, corev1beta1.ErrorConfigurationProblem)
 	}
-	namespace, name := localv1alpha1.InfrastructureNamespace(exposure.Namespace), exposureObject(exposure.Name)
 	objects := []client.Object{
 		exposurePolicy(namespace, name, exposure.Spec.Port), exposureEndpoints(namespace, name, exposure.Spec.Port, addresses),
 		exposureService(namespace, name, exposure.Spec.Port),
@@ -99,9 +99,28 @@ func (a *exposures) Migrate(context.Context, *extensionsv1alpha1.SelfHostedShoot
 	return nil
 }
 
-// endpointAddresses returns an address of each node. It is in one of the networks of machines: a load balancer must not lead to anything else, such as the
-// metadata service of the cluster that it is in.
-func endpointAddresses(endpoints []extensionsv1alpha1.ControlPlaneEndpoint, networks []string) ([]string, error) {
+// machineAddresses returns the addresses of the machines in a namespace. A machine that has ended has none: its address may be that of another pod now.
+func machineAddresses(ctx context.Context, reader client.Reader, namespace string) (sets.Set[string], error) {
+	pods := &corev1.PodList{}
+	if err := reader.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels(localv1alpha1.MachineLabels())); err != nil {
+		return nil, fmt.Errorf("list Pods of machines: %w", err)
+	}
+	addresses := sets.New[string]()
+	for i := range pods.Items {
+		status := pods.Items[i].Status
+		if status.Phase == corev1.PodSucceeded || status.Phase == corev1.PodFailed {
+			continue
+		}
+		for _, ip := range status.PodIPs {
+			addresses.Insert(ip.IP)
+		}
+	}
+	return addresses, nil
+}
+
+// endpointAddresses returns an address of each node, which is an IPv4 address of a machine of the shoot: a load balancer must not lead to anything else,
+// such as the metadata service of the cluster that it is in, or its other pods.
+func endpointAddresses(endpoints []extensionsv1alpha1.ControlPlaneEndpoint, machines sets.Set[string]) ([]string, error) {
 	var addresses []string
 	for i, endpoint := range endpoints {
 		path := field.NewPath("spec", "endpoints").Index(i).Child("addresses")
@@ -110,21 +129,12 @@ func endpointAddresses(endpoints []extensionsv1alpha1.ControlPlaneEndpoint, netw
 			return nil, field.Required(path, "needs an address of type InternalIP")
 		}
 		address := endpoint.Addresses[j].Address
-		if !within(address, networks) {
-			return nil, field.Invalid(path.Index(j).Child("address"), address, fmt.Sprintf("must be in a network of machines: %s", strings.Join(networks, ", ")))
+		if ip, err := netip.ParseAddr(address); err != nil || !ip.Is4() || !machines.Has(address) {
+			return nil, field.Invalid(path.Index(j).Child("address"), address, "must be the IPv4 address of a machine of the shoot")
 		}
 		addresses = append(addresses, address)
 	}
 	return addresses, nil
-}
-
-// within reports whether an IPv4 address is in one of some networks.
-func within(address string, networks []string) bool {
-	ip, err := netip.ParseAddr(address)
-	return err == nil && ip.Is4() && slices.ContainsFunc(networks, func(n string) bool {
-		network, err := netip.ParsePrefix(n)
-		return err == nil && network.Contains(ip)
-	})
 }
 
 // exposureObject is the name of the objects of a SelfHostedShootExposure.

@@ -229,8 +229,13 @@ func Extension(spec *corev1beta1.ShootStateSpec, kind, name string) *corev1beta1
 	return nil
 }
 
-// Merge returns a saved state, updated and extended by what was collected when part of the objects was deleted already.
-func Merge(saved, collected *corev1beta1.ShootStateSpec) (*corev1beta1.ShootStateSpec, error) {
+// Merge returns a saved state, updated and extended by what was collected when part of the objects was deleted already. ContainerRuntimes that were saved because
+// no worker pool has them, and do not exist any more, were deleted for good unless the resources of nodes are being released.
+func Merge(saved, collected *corev1beta1.ShootStateSpec, nodesReleased bool) (*corev1beta1.ShootStateSpec, error) {
+	if !nodesReleased {
+		saved = saved.DeepCopy()
+		saved.Gardener = slices.DeleteFunc(saved.Gardener, func(d corev1beta1.GardenerResourceData) bool { return d.Type == constants.DataTypeContainerRuntime })
+	}
 	merged := &corev1beta1.ShootStateSpec{
 		Gardener:   upsert(saved.Gardener, collected.Gardener, func(d corev1beta1.GardenerResourceData) string { return d.Name }),
 		Extensions: upsert(saved.Extensions, collected.Extensions, stateKey),

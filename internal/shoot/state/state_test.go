@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/pkg/extension/worker"
@@ -191,6 +192,7 @@ func TestMerge(t *testing.T) {
 			Gardener:   []corev1beta1.GardenerResourceData{data("kept", "new")},
 			Extensions: []corev1beta1.ExtensionResourceState{extension("Worker", "new")},
 		},
+		false,
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -200,6 +202,27 @@ func TestMerge(t *testing.T) {
 		Extensions: []corev1beta1.ExtensionResourceState{extension("Network", "old"), extension("Worker", "new")},
 	}, got); diff != "" {
 		t.Errorf("Merge() (-want +got):\n%s", diff)
+	}
+}
+
+// A ContainerRuntime that was deleted in the shoot does not return on the next seed, but one that is being released does.
+func TestMergeRemovedContainerRuntimes(t *testing.T) {
+	runtimeOf := func(name string) corev1beta1.GardenerResourceData {
+		return corev1beta1.GardenerResourceData{Name: name, Type: constants.DataTypeContainerRuntime, Data: runtime.RawExtension{Raw: []byte("{}")}}
+	}
+	saved := &corev1beta1.ShootStateSpec{Gardener: []corev1beta1.GardenerResourceData{runtimeOf("a"), runtimeOf("b")}}
+	collected := &corev1beta1.ShootStateSpec{Gardener: []corev1beta1.GardenerResourceData{runtimeOf("b")}}
+	for released, want := range map[bool][]corev1beta1.GardenerResourceData{false: {runtimeOf("b")}, true: {runtimeOf("b"), runtimeOf("a")}} {
+		got, err := Merge(saved, collected, released)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got.Gardener); diff != "" {
+			t.Errorf("nodes are released: %t (-want +got):\n%s", released, diff)
+		}
+	}
+	if len(saved.Gardener) != 2 {
+		t.Error("Merge has changed the saved state")
 	}
 }
 
@@ -237,7 +260,7 @@ func TestMergeMachines(t *testing.T) {
 				}
 				return &corev1beta1.ShootStateSpec{Gardener: []corev1beta1.GardenerResourceData{*data}}
 			}
-			merged, err := Merge(spec(tc.saved), spec(tc.collected))
+			merged, err := Merge(spec(tc.saved), spec(tc.collected), true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -250,7 +273,7 @@ func TestMergeMachines(t *testing.T) {
 	broken := &corev1beta1.ShootStateSpec{Gardener: []corev1beta1.GardenerResourceData{{
 		Name: machineStateName, Type: machineStateName, Data: runtime.RawExtension{Raw: []byte(`{}`)},
 	}}}
-	if _, err := Merge(broken, &corev1beta1.ShootStateSpec{}); err == nil {
+	if _, err := Merge(broken, &corev1beta1.ShootStateSpec{}, true); err == nil {
 		t.Error("machines that cannot be read are replaced")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/shoot/state"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/pkg/flow"
@@ -104,13 +105,30 @@ func (in Inputs) reconcile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	runtimes := slices.Concat(in.Desired, removed)
-	extend := make([]func(context.Context) error, 0, len(runtimes))
-	for _, desired := range runtimes {
-		obj := &extensionsv1alpha1.ContainerRuntime{ObjectMeta: metav1.ObjectMeta{Namespace: in.Run.Namespace, Name: desired.name()}}
-		extend = append(extend, func(ctx context.Context) error { return stage.Extend(ctx, in.Run, obj, desired.set) })
+	extend := make([]func(context.Context) error, 0, len(in.Desired)+len(removed))
+	for _, r := range in.Desired {
+		extend = append(extend, func(ctx context.Context) error { return stage.Extend(ctx, in.Run, in.object(r), r.set) })
+	}
+	for _, r := range removed {
+		extend = append(extend, func(ctx context.Context) error { return in.restoreRemoved(ctx, r) })
 	}
 	return flow.Parallel(ctx, extend...)
+}
+
+func (in Inputs) object(r Runtime) *extensionsv1alpha1.ContainerRuntime {
+	return &extensionsv1alpha1.ContainerRuntime{ObjectMeta: metav1.ObjectMeta{Namespace: in.Run.Namespace, Name: r.name()}}
+}
+
+// restoreRemoved restores a runtime that is deleted afterwards. Whether it works again does not matter: it is enough that its extension has its finalizer on it, so
+// that it deletes what it has in the shoot.
+func (in Inputs) restoreRemoved(ctx context.Context, r Runtime) error {
+	obj := in.object(r)
+	if err := stage.WriteExtension(ctx, in.Run, obj, r.set); err != nil || in.Run.SkipReadiness {
+		return err
+	}
+	return extensionobject.AwaitReport(ctx, in.Run.ExtensionValues(), obj, func(current extensionsv1alpha1.Object) bool {
+		return len(current.GetFinalizers()) > 0
+	})
 }
 
 // removed returns what is restored only to be deleted: without an extension on this seed, which the shoot no longer needs, it would keep the shoot from running.

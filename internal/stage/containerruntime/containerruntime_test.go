@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
@@ -141,6 +142,55 @@ func TestRemovedContainerRuntimes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A runtime that is restored only to be deleted need not work: it is enough that its extension has it, and deletes what it has in the shoot.
+func TestRemovedContainerRuntimeIsBroken(t *testing.T) {
+	for name, tc := range map[string]struct {
+		broken, finalizer string
+		fails             bool
+	}{
+		"a removed one":                          {broken: "kata-a", finalizer: "extensions.gardener.cloud/x"},
+		"a removed one that its extension lacks": {broken: "kata-a", fails: true},
+		"one of a worker pool":                   {broken: "gvisor-a", finalizer: "extensions.gardener.cloud/x", fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clusters := stagetest.New(t)
+			run := clusters.Run()
+			run.Controller = func(context.Context, string, string) (*corev1beta1.ControllerInstallation, error) {
+				return &corev1beta1.ControllerInstallation{}, nil
+			}
+			run.SeedAPI = interceptor.NewClient(clusters.Seed, interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+					err := c.List(ctx, list, options...)
+					if runtimes, ok := list.(*extensionsv1alpha1.ContainerRuntimeList); ok {
+						for i := range runtimes.Items {
+							breakRuntime(&runtimes.Items[i], tc.broken, tc.finalizer)
+						}
+					}
+					return err
+				},
+			})
+			in := Inputs{Run: run, Desired: []Runtime{{"gvisor", "a", nil}}, Removed: []Runtime{{"kata", "a", nil}}, Restores: true}
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			if err := stagetest.RunTask(ctx, t, Tasks(in), "container-runtimes"); (err != nil) != tc.fails {
+				t.Errorf("the error is %v, want one: %t", err, tc.fails)
+			}
+		})
+	}
+}
+
+// breakRuntime has an extension report an error for the runtime of a name.
+func breakRuntime(obj *extensionsv1alpha1.ContainerRuntime, name, finalizer string) {
+	if obj.Name != name {
+		return
+	}
+	if finalizer != "" {
+		obj.Finalizers = []string{finalizer}
+	}
+	obj.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeRestore, State: corev1beta1.LastOperationStateError}
+	obj.Status.LastError = &corev1beta1.LastError{Description: "broken"}
 }
 
 // Those of a pool or a type that was removed are deleted, and on the deletion of the cluster all of them. The task waits for their extension.

@@ -139,6 +139,9 @@ func Serves(e *druidv1alpha1.Etcd) error {
 // backupEntry writes the BackupEntry and waits until it is reconciled.
 func (in Inputs) backupEntry(ctx context.Context) error {
 	return in.applyEntry(ctx, in.BackupEntry, func(entry *corev1beta1.BackupEntry) {
+		if in.Restoration == nil { // it was to be recovered on another seed, but has stayed: when it moves, there is a final snapshot
+			delete(entry.Annotations, constants.BackupEntryNoFinalSnapshot)
+		}
 		last := entry.Status.LastOperation
 		switch {
 		case in.Restoration != nil && last != nil && last.Type == corev1beta1.LastOperationTypeMigrate:

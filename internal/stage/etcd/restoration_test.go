@@ -77,6 +77,35 @@ func TestCopied(t *testing.T) {
 	}
 }
 
+// A shoot that was to be recovered on another seed, but was bound back, has a final snapshot when it moves.
+func TestAbandonedRecovery(t *testing.T) {
+	const annotation = "backupentry.core.gardener.cloud/no-final-snapshot"
+	for name, restoration := range map[string]*Restoration{"reconciled": nil, "restored": {}} {
+		t.Run(name, func(t *testing.T) {
+			clusters := stagetest.New(t)
+			entry := &corev1beta1.BackupEntry{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "e"}, Spec: corev1beta1.BackupEntrySpec{BucketName: "here", SeedName: new("own")},
+			}
+			existing := entry.DeepCopy()
+			existing.Annotations = map[string]string{annotation: "true"}
+			existing.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateSucceeded}
+			if err := clusters.Garden.Create(t.Context(), existing); err != nil {
+				t.Fatal(err)
+			}
+			in := Inputs{Run: clusters.Run(), BackupEntry: entry, Restoration: restoration}
+			if err := stagetest.RunTask(t.Context(), t, Tasks(in), "backup-entry"); err != nil {
+				t.Fatal(err)
+			}
+			if err := clusters.Garden.Get(t.Context(), client.ObjectKeyFromObject(entry), existing); err != nil {
+				t.Fatal(err)
+			}
+			if _, kept := existing.Annotations[annotation]; kept != (restoration != nil) {
+				t.Errorf("annotations are %v", existing.Annotations)
+			}
+		})
+	}
+}
+
 // The backups are copied from the bucket of the former seed to the own one, and then nothing of the former is left.
 func TestBackupsAreCopied(t *testing.T) {
 	clusters := stagetest.New(t)

@@ -43,7 +43,9 @@ type Options struct {
 	// Name is the name of the extension, such as provider-example.
 	Name string
 
-	// Kubeconfig and Master say how the seed is reached. Empty means by the ServiceAccount of the pod.
+	// Cluster is the one with the objects of the process, for the help of its flags: by default the seed.
+	Cluster string
+	// Kubeconfig and Master say how it is reached. Empty means by the ServiceAccount of the pod.
 	Kubeconfig, Master string
 
 	// LeaderElection, its Lease, and the namespace of that. Empty means the namespace of the pod.
@@ -93,7 +95,7 @@ type Options struct {
 // New returns the options of an extension with controllers of some names, which --controllers and the flags for their concurrency know.
 func New(name string, controllers ...string) *Options {
 	o := &Options{
-		Name: name, LeaderElection: true, LeaderElectionID: name + "-leader-election", MetricsBindAddress: ":8080", HealthBindAddress: ":8081",
+		Name: name, Cluster: "seed", LeaderElection: true, LeaderElectionID: name + "-leader-election", MetricsBindAddress: ":8080", HealthBindAddress: ":8081",
 		LogLevel: "info", LogFormat: "json", MaxConcurrentReconciles: 5, Concurrency: map[string]*int{}, HeartbeatRenewIntervalSeconds: 30,
 		WebhookServerPort: 10250, WebhookMode: ModeService, WebhookServicePort: 443,
 		WebhookShootServerPort: 10251, WebhookShootServicePort: 444,
@@ -106,8 +108,8 @@ func New(name string, controllers ...string) *Options {
 
 // AddFlags adds the flags.
 func (o *Options) AddFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig of the seed (default: the ServiceAccount of the pod)")
-	f.StringVar(&o.Master, "master", o.Master, "address of the kube-apiserver of the seed, instead of the one in the kubeconfig")
+	f.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig of the "+o.Cluster+" (default: the ServiceAccount of the pod)")
+	f.StringVar(&o.Master, "master", o.Master, "address of the kube-apiserver of the "+o.Cluster+", instead of the one in the kubeconfig")
 	f.BoolVar(&o.LeaderElection, "leader-election", o.LeaderElection, "let only one replica act")
 	f.StringVar(&o.LeaderElectionID, "leader-election-id", o.LeaderElectionID, "name of the Lease for leader election")
 	f.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", o.LeaderElectionNamespace, "namespace of that Lease (default: that of the pod)")
@@ -178,7 +180,7 @@ func (o *Options) Logger(out io.Writer) logr.Logger {
 	return logr.FromSlogHandler(slog.NewJSONHandler(out, options))
 }
 
-// RESTConfig returns how the seed is reached.
+// RESTConfig returns how the cluster is reached.
 func (o *Options) RESTConfig() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags(o.Master, o.Kubeconfig)
 	if err != nil {

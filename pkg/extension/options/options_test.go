@@ -37,7 +37,7 @@ func TestArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Options{
-		Name: "provider-example", Kubeconfig: "k", Master: "m", LeaderElectionID: "i", LeaderElectionNamespace: "n", MetricsBindAddress: ":1", HealthBindAddress: ":2",
+		Name: "provider-example", Cluster: "seed", Kubeconfig: "k", Master: "m", LeaderElectionID: "i", LeaderElectionNamespace: "n", MetricsBindAddress: ":1", HealthBindAddress: ":2",
 		LogLevel: "debug", LogFormat: "text", Controllers: []string{"infrastructure", "worker"}, DisableControllers: []string{"worker"},
 		Concurrency: map[string]*int{"infrastructure": new(7), "worker": new(0)}, MaxConcurrentReconciles: 3, IgnoreOperationAnnotation: true, ExtensionClasses: []string{"shoot", "seed"},
 		HeartbeatNamespace: "h", HeartbeatRenewIntervalSeconds: 10, GardenerVersion: "v1", SelfHostedShootCluster: true,

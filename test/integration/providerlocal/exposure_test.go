@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 	"gardener.cloud/gardener/internal/component/crds"
 	"gardener.cloud/gardener/pkg/extension/contract"
 	"gardener.cloud/gardener/test/env"
@@ -21,6 +22,16 @@ func TestExposure(t *testing.T) {
 	e, c := cluster(t, crds.Extensions, crds.Machine, crds.Resources, crds.VerticalPodAutoscaler)
 	readyInfrastructure(t, e, c)
 	playCluster(t, c)
+	machine := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: machinesNamespace, Name: "machine-a", Labels: localv1alpha1.MachineLabels()},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "machine", Image: "registry.example.com/machine"}}},
+	}
+	if err := c.Create(t.Context(), machine); err != nil {
+		t.Fatal(err)
+	}
+	env.EditStatus(t, c, machine, func(p *corev1.Pod) {
+		p.Status.Phase, p.Status.PodIP, p.Status.PodIPs = corev1.PodRunning, "10.1.0.7", []corev1.PodIP{{IP: "10.1.0.7"}}
+	})
 	exists := func(t *testing.T, o extensionsv1alpha1.Object) {
 		key := client.ObjectKey{Namespace: machinesNamespace, Name: "exposure-" + o.GetName()}
 		service, slice, policy := &corev1.Service{}, &discoveryv1.EndpointSlice{}, &networkingv1.NetworkPolicy{}

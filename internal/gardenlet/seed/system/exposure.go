@@ -1,6 +1,7 @@
 package system
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/component/gateway"
 	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/stage/systemcomponents"
@@ -90,7 +93,7 @@ func (s *run) deployHandler(ctx context.Context, v gateway.Values) error {
 	if err := systemcomponents.KeepLoadBalancerClass(ctx, s.SeedAPI, &v); err != nil {
 		return err
 	}
-	objects := gateway.Objects(v)
+	objects := gateway.HandlerObjects(v)
 	if workload.Autoscaled(s.seed) {
 		objects = append(objects, workload.Autoscalers(objects, func(string) workload.Autoscaling { return workload.Autoscaling{} })...)
 	}
@@ -101,14 +104,31 @@ func (s *run) deployHandler(ctx context.Context, v gateway.Values) error {
 }
 
 // deleteFormerServices deletes the Services of a handler that have another name than its configuration says: each of them costs a load balancer.
+// They stay while a DNSRecord may lead to them: shoots get the address of the other one when they are reconciled.
 func (s *run) deleteFormerServices(ctx context.Context, v gateway.Values) error {
 	services := &corev1.ServiceList{}
 	if err := s.SeedAPI.List(ctx, services, client.InNamespace(v.Namespace), client.MatchingLabels{constants.ExposureClassHandlerName: v.Handler}); err != nil {
 		return fmt.Errorf("list Services in Namespace %q: %w", v.Namespace, err)
 	}
+	if len(services.Items) < 2 {
+		return nil
+	}
+	records := &extensionsv1alpha1.DNSRecordList{}
+	if err := s.SeedAPI.List(ctx, records); err != nil {
+		return fmt.Errorf("list DNSRecords: %w", err)
+	}
+	var current []string
+	if i := slices.IndexFunc(services.Items, func(service corev1.Service) bool { return service.Name == v.ServiceName }); i >= 0 {
+		current = addresses(&services.Items[i])
+	}
 	for i := range services.Items {
 		service := &services.Items[i]
 		if service.Name == v.ServiceName {
+			continue
+		}
+		if record := recordThrough(records.Items, addresses(service), current); record != nil && !takesAddress(v, service) {
+			logf.FromContext(ctx).Info("Keeping a former Service of a handler of ExposureClasses", "service", client.ObjectKeyFromObject(service).String(),
+				"dnsRecord", client.ObjectKeyFromObject(record).String())
 			continue
 		}
 		if err := s.SeedAPI.Delete(ctx, service); client.IgnoreNotFound(err) != nil {
@@ -116,6 +136,32 @@ func (s *run) deleteFormerServices(ctx context.Context, v gateway.Values) error 
 		}
 	}
 	return nil
+}
+
+// addresses are those of the load balancer of a Service.
+func addresses(service *corev1.Service) []string {
+	var all []string
+	for _, ingress := range service.Status.LoadBalancer.Ingress {
+		all = append(all, cmp.Or(ingress.IP, ingress.Hostname))
+	}
+	return all
+}
+
+// takesAddress says whether a gateway is to have the address of a former Service, and cannot as long as that exists.
+func takesAddress(v gateway.Values, former *corev1.Service) bool {
+	return v.LoadBalancerIP != nil && slices.Contains(addresses(former), *v.LoadBalancerIP)
+}
+
+// recordThrough returns a DNSRecord that may lead to former addresses, or nil: it has one of them, or its provider does not have the current one yet.
+func recordThrough(records []extensionsv1alpha1.DNSRecord, former, current []string) *extensionsv1alpha1.DNSRecord {
+	i := slices.IndexFunc(records, func(record extensionsv1alpha1.DNSRecord) bool {
+		has := func(address string) bool { return slices.Contains(record.Spec.Values, address) }
+		return slices.ContainsFunc(former, has) || slices.ContainsFunc(current, has) && !extensionobject.Judge(&record).Ready
+	})
+	if i < 0 {
+		return nil
+	}
+	return &records[i]
 }
 
 // deleteUnusedHandlers deletes the gateways of handlers that the configuration does not have, or has in another namespace. Those that shoots

@@ -16,6 +16,7 @@ import (
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/component/exposure"
 )
 
@@ -56,7 +57,7 @@ func TestHandlerGateways(t *testing.T) {
 
 func TestDeployHandlers(t *testing.T) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, gatewayv1.Install} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, gatewayv1.Install, extensionsv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -123,9 +124,40 @@ func TestDeployHandlers(t *testing.T) {
 	namespaces("istio-ingress-handler-a", "istio-ingress-handler-b", "kube-system")
 	services("istio-ingress-handler-a/istio-ingressgateway ", "istio-ingress-handler-b/istio-ingressgateway 192.0.2.1")
 
-	// A Service with a new name replaces the former one.
-	succeed(deploy(handler("a", gardenletconfigv1alpha1.SNIIngress{}), handler("b", gardenletconfigv1alpha1.SNIIngress{ServiceName: new("other")})))
+	// A Service with a new name replaces the former one, which stays while a DNSRecord has its address.
+	renamed := func(address *string) error {
+		return deploy(handler("a", gardenletconfigv1alpha1.SNIIngress{}),
+			handler("b", gardenletconfigv1alpha1.SNIIngress{ServiceName: new("other"), ServiceExternalIP: address}))
+	}
+	former := &corev1.Service{}
+	succeed(seedAPI.Get(t.Context(), client.ObjectKey{Namespace: "istio-ingress-handler-b", Name: "istio-ingressgateway"}, former))
+	former.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
+	succeed(seedAPI.Status().Update(t.Context(), former))
+	record := &extensionsv1alpha1.DNSRecord{}
+	record.Namespace, record.Name, record.Spec.Values = "shoot--dev--b", "b-external", []string{"192.0.2.1"}
+	succeed(seedAPI.Create(t.Context(), record))
+	succeed(renamed(nil))
+	services("istio-ingress-handler-a/istio-ingressgateway ", "istio-ingress-handler-b/istio-ingressgateway 192.0.2.1", "istio-ingress-handler-b/other ")
+	other := &corev1.Service{}
+	succeed(seedAPI.Get(t.Context(), client.ObjectKey{Namespace: "istio-ingress-handler-b", Name: "other"}, other))
+	other.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: "other.example.com"}}
+	succeed(seedAPI.Status().Update(t.Context(), other))
+	record.Spec.Values = []string{"other.example.com"} // the provider does not have it yet
+	succeed(seedAPI.Update(t.Context(), record))
+	succeed(renamed(nil))
+	services("istio-ingress-handler-a/istio-ingressgateway ", "istio-ingress-handler-b/istio-ingressgateway 192.0.2.1", "istio-ingress-handler-b/other ")
+	record.Status.LastOperation = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded}
+	succeed(seedAPI.Update(t.Context(), record))
+	succeed(renamed(nil))
 	services("istio-ingress-handler-a/istio-ingressgateway ", "istio-ingress-handler-b/other ")
+
+	// It does not stay if the new one is to have its address.
+	former.ResourceVersion = ""
+	succeed(seedAPI.Create(t.Context(), former))
+	record.Spec.Values = []string{"192.0.2.1"}
+	succeed(seedAPI.Update(t.Context(), record))
+	succeed(renamed(new("192.0.2.1")))
+	services("istio-ingress-handler-a/istio-ingressgateway ", "istio-ingress-handler-b/other 192.0.2.1")
 
 	// The gateway of a former handler stays while a route uses it.
 	route := exposure.Objects(exposure.Values{

@@ -15,6 +15,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
 	etcdcomponent "gardener.cloud/gardener/internal/component/etcd"
 	"gardener.cloud/gardener/internal/component/instance"
@@ -106,9 +107,13 @@ func (r *reconciler) migrationInputs(run *stage.Run, o *observed.State, set *cre
 			if err != nil {
 				return err
 			}
+			released, err := nodesReleased(ctx, r.SeedAPI, run.Worker())
+			if err != nil {
+				return err
+			}
 			// What was released in an earlier run has no state any more.
 			return state.Write(ctx, r.GardenAPI, o.Shoot, r.Clock.Now(), func(saved *corev1beta1.ShootStateSpec) (*corev1beta1.ShootStateSpec, error) {
-				return state.Merge(saved, collected)
+				return state.Merge(saved, collected, released)
 			})
 		},
 	}
@@ -116,6 +121,16 @@ func (r *reconciler) migrationInputs(run *stage.Run, o *observed.State, set *cre
 		m.Snapshot = func(ctx context.Context) error { return etcd.Snapshot(ctx, run, set, etcd.FinalSnapshot) }
 	}
 	return m
+}
+
+// nodesReleased says whether the deletion of a Worker, and with it that of the other resources of nodes, has begun in an earlier run.
+func nodesReleased(ctx context.Context, seedAPI client.Reader, worker *extensionsv1alpha1.Worker) (bool, error) {
+	if err := seedAPI.Get(ctx, client.ObjectKeyFromObject(worker), worker); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read Worker %q: %w", worker.Name, err)
+	} else if err != nil {
+		return true, nil
+	}
+	return worker.DeletionTimestamp != nil, nil
 }
 
 // restoration reads what the control plane of a shoot is restored from. A control plane that has never left the seed needs nothing.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -26,6 +27,7 @@ import (
 	"gardener.cloud/gardener/internal/shoot/observed"
 	"gardener.cloud/gardener/internal/shoot/state"
 	"gardener.cloud/gardener/internal/stage/extension"
+	"gardener.cloud/gardener/internal/stage/stagetest"
 	extensionworker "gardener.cloud/gardener/pkg/extension/worker"
 	"gardener.cloud/gardener/pkg/flow"
 )
@@ -384,6 +386,34 @@ func TestMigrationNeedsBackup(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
 				t.Errorf("migration() = %v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+// The resources of nodes are released together: their Worker tells whether that has begun.
+func TestNodesReleased(t *testing.T) {
+	worker := func(changes ...func(*extensionsv1alpha1.Worker)) *extensionsv1alpha1.Worker {
+		w := &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--a", Name: "a", Finalizers: []string{"f"}}}
+		for _, change := range changes {
+			change(w)
+		}
+		return w
+	}
+	for name, tc := range map[string]struct {
+		existing []client.Object
+		want     bool
+	}{
+		"not yet": {existing: []client.Object{worker()}},
+		"the Worker is being deleted": {
+			existing: []client.Object{worker(func(w *extensionsv1alpha1.Worker) { w.DeletionTimestamp = new(metav1.Now()) })}, want: true,
+		},
+		"the Worker is gone": {want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seed := fake.NewClientBuilder().WithScheme(stagetest.Scheme(t)).WithObjects(tc.existing...).Build()
+			if got, err := nodesReleased(t.Context(), seed, worker()); got != tc.want || err != nil {
+				t.Errorf("nodesReleased() = %t, %v", got, err)
 			}
 		})
 	}

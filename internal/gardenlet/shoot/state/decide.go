@@ -1,6 +1,8 @@
 package state
 
 import (
+	"bytes"
+	"encoding/json"
 	"time"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -32,6 +34,25 @@ func ended(shoot *corev1beta1.Shoot) time.Time {
 		return time.Time{}
 	}
 	return last.LastUpdateTime.Time
+}
+
+// retried is whether the last operation of a shoot has failed and is tried again: so it ends every few minutes.
+func retried(shoot *corev1beta1.Shoot) bool {
+	last := shoot.Status.LastOperation
+	return last != nil && last.State == corev1beta1.LastOperationStateError
+}
+
+// savedWithin is whether a state was saved no longer than a period ago.
+func savedWithin(saved *corev1beta1.ShootState, period time.Duration, now time.Time) bool {
+	last, err := time.Parse(time.RFC3339Nano, saved.Annotations[constants.GardenerTimestamp])
+	return err == nil && !last.After(now) && now.Sub(last) < period
+}
+
+// same is whether two states have the same content. An API server may write the same JSON in another way.
+func same(a, b *corev1beta1.ShootStateSpec) bool {
+	encodedA, errA := json.Marshal(a)
+	encodedB, errB := json.Marshal(b)
+	return errA == nil && errB == nil && bytes.Equal(encodedA, encodedB)
 }
 
 // nextSave is when a state is to be saved: at once for a new Shoot and after each operation, then after the period, or up to a tenth of it earlier, so that not all

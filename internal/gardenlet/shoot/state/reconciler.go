@@ -57,7 +57,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if wait := nextSave(shoot, saved, period, now).Sub(now); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	if err := r.save(ctx, shoot); err != nil {
+	if err := r.save(ctx, shoot, saved); err != nil {
 		return kube.Result(err)
 	}
 	return reconcile.Result{RequeueAfter: period * 9 / 10}, nil // nextSave decides then whether it is due
@@ -98,8 +98,8 @@ func Delete(ctx context.Context, gardenAPI client.Client, key client.ObjectKey) 
 	return client.IgnoreNotFound(gardenAPI.Delete(ctx, saved))
 }
 
-// save writes the state of a control plane to the garden.
-func (r *reconciler) save(ctx context.Context, shoot *corev1beta1.Shoot) error {
+// save writes the state of a control plane to the garden. What an operation that fails again and again has not changed is written after the period only.
+func (r *reconciler) save(ctx context.Context, shoot *corev1beta1.Shoot, saved *corev1beta1.ShootState) error {
 	namespace := &corev1.Namespace{}
 	if err := r.SeedAPI.Get(ctx, client.ObjectKey{Name: shoot.Status.TechnicalID}, namespace); err != nil {
 		return fmt.Errorf("read Namespace %q: %w", shoot.Status.TechnicalID, err)
@@ -110,6 +110,9 @@ func (r *reconciler) save(ctx context.Context, shoot *corev1beta1.Shoot) error {
 	spec, err := state.Collect(ctx, r.SeedAPI, shoot.Status.TechnicalID, observed.BackupEntryName(shoot), shoot.Spec.Provider.Workers)
 	if err != nil {
 		return err
+	}
+	if retried(shoot) && savedWithin(saved, r.Config.SyncPeriod.Duration, r.Clock.Now()) && same(spec, &saved.Spec) {
+		return nil
 	}
 	logf.FromContext(ctx).V(1).Info("Saving state", "secrets", len(spec.Gardener), "extensions", len(spec.Extensions), "resources", len(spec.Resources))
 	return state.Write(ctx, r.GardenAPI, shoot, r.Clock.Now(), func(*corev1beta1.ShootStateSpec) (*corev1beta1.ShootStateSpec, error) {

@@ -163,6 +163,59 @@ func TestStateIsSaved(t *testing.T) {
 	}
 }
 
+// A shoot whose operation fails every few minutes has its state written when that has changed, or is as old as that of any other shoot.
+func TestStateOfAFailingShoot(t *testing.T) {
+	r, request := newReconciler(t)
+	clock := clocktesting.NewFakePassiveClock(now)
+	r.Clock = clock
+	saved := func() string {
+		t.Helper()
+		if _, err := r.Reconcile(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+		state := &corev1beta1.ShootState{}
+		if err := r.gardenCache.Get(t.Context(), request.NamespacedName, state); err != nil {
+			t.Fatal(err)
+		}
+		return state.Annotations["gardener.cloud/timestamp"]
+	}
+	ends := func(after time.Duration, state corev1beta1.LastOperationState) {
+		t.Helper()
+		clock.SetTime(now.Add(after))
+		shoot := &corev1beta1.Shoot{}
+		if err := r.gardenCache.Get(t.Context(), request.NamespacedName, shoot); err != nil {
+			t.Fatal(err)
+		}
+		shoot.Status.LastOperation.State, shoot.Status.LastOperation.LastUpdateTime = state, metav1.NewTime(clock.Now())
+		if err := r.gardenCache.Status().Update(t.Context(), shoot); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(after time.Duration) string { return now.Add(after).Format(time.RFC3339Nano) }
+
+	saved()
+	ends(time.Hour, corev1beta1.LastOperationStateError)
+	if got := saved(); got != at(0) {
+		t.Errorf("what a failed operation has not changed is saved at %s", got)
+	}
+	ends(2*time.Hour, corev1beta1.LastOperationStateError)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--a", Name: "ca-2", Labels: map[string]string{"persist": "true"}}}
+	if err := r.SeedAPI.(client.Client).Create(t.Context(), secret); err != nil { //nolint:forcetypeassert // the fake is one
+		t.Fatal(err)
+	}
+	if got := saved(); got != at(2*time.Hour) {
+		t.Errorf("a new Secret is saved at %s", got)
+	}
+	ends(9*time.Hour, corev1beta1.LastOperationStateError)
+	if got := saved(); got != at(9*time.Hour) {
+		t.Errorf("after the period, the state is of %s", got)
+	}
+	ends(10*time.Hour, corev1beta1.LastOperationStateSucceeded)
+	if got := saved(); got != at(10*time.Hour) {
+		t.Errorf("after an operation that has succeeded, the state is of %s", got)
+	}
+}
+
 func TestStateIsDeletedWithTheShoot(t *testing.T) {
 	r, request := newReconciler(t)
 	if _, err := r.Reconcile(t.Context(), request); err != nil {
@@ -219,7 +272,7 @@ func TestNoStateOfAnotherShootIsSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	shoot.UID = "2"
-	if err := r.save(t.Context(), shoot); err == nil {
+	if err := r.save(t.Context(), shoot, &corev1beta1.ShootState{}); err == nil {
 		t.Error("the state of another shoot is saved")
 	}
 }

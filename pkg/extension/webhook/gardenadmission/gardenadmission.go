@@ -42,6 +42,8 @@ import (
 const (
 	// Created selects objects that are created, for kinds whose fields cannot be changed.
 	Created = "oldObject == null"
+	// ProviderSet selects SecretBindings that are created, and those that get their provider, which has none until then.
+	ProviderSet = "oldObject == null || !has(oldObject.provider)"
 	// SpecChanged selects objects that are created, and those whose spec is changed.
 	SpecChanged = "oldObject == null || object.spec != oldObject.spec"
 	// DataChanged does so for the data of Secrets.
@@ -133,7 +135,7 @@ func CredentialsBindings(typ string) Objects[*securityv1alpha1.CredentialsBindin
 	return of[*securityv1alpha1.CredentialsBinding](securityv1alpha1.SchemeGroupVersion, "credentialsbindings", constants.ExtensionProviderTypePrefix+typ)
 }
 
-// SecretBindings are the same for Secrets only.
+// SecretBindings are the same for Secrets only. One may get its provider after it was created.
 func SecretBindings(typ string) Objects[*corev1beta1.SecretBinding] {
 	return of[*corev1beta1.SecretBinding](corev1beta1.SchemeGroupVersion, "secretbindings", constants.ExtensionProviderTypePrefix+typ)
 }

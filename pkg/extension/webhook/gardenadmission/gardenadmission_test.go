@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/cel-go/cel"
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -202,4 +203,40 @@ func gvk(t *testing.T, scheme *runtime.Scheme) string {
 		t.Fatal(err)
 	}
 	return `"apiVersion":"` + kinds[0].GroupVersion().String() + `","kind":"` + kinds[0].Kind + `"`
+}
+
+// A SecretBinding that gets its provider is checked like a new one. No other change is: its other fields are immutable.
+func TestProviderSet(t *testing.T) {
+	binding := func(provider string) map[string]any {
+		object := map[string]any{"metadata": map[string]any{"name": "a"}}
+		if provider != "" {
+			object["provider"] = map[string]any{"type": provider}
+		}
+		return object
+	}
+	environment, err := cel.NewEnv(cel.OptionalTypes(), cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, issues := environment.Compile(ProviderSet)
+	if issues.Err() != nil {
+		t.Fatal(issues.Err())
+	}
+	program, err := environment.Program(parsed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		old  any
+		want bool
+	}{
+		"created": {nil, true}, "gets a provider": {binding(""), true}, "has had one": {binding("local"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, _, err := program.Eval(map[string]any{"object": binding("local"), "oldObject": tc.old})
+			if err != nil || got.Value() != tc.want {
+				t.Errorf("the condition is %v (%v)", got, err)
+			}
+		})
+	}
 }

@@ -178,6 +178,13 @@ func TestGardenlets(t *testing.T) {
 			return nil
 		})
 	}
+	env.Await(t, c.runtime, env.Named[*operatorv1alpha1.Garden]("", "garden"), func(g *operatorv1alpha1.Garden) error {
+		updated := kube.Condition(g.Status.Conditions, operatorv1alpha1.GardenletsUpdated)
+		if updated == nil || updated.Status != corev1beta1.ConditionProgressing || updated.Message != "Gardenlets of seeds wave-a are being updated." {
+			return fmt.Errorf("the condition is %+v", updated)
+		}
+		return nil
+	})
 	env.EditStatus(t, c.virtual, env.Named[*corev1beta1.Seed]("", "wave-a"), func(s *corev1beta1.Seed) { s.Status.Gardener.Version = release })
 	later := env.Await(t, c.virtual, env.Named[*seedmanagementv1alpha1.Gardenlet]("garden", "wave-b"), env.Exists)
 	if ref := *later.Spec.Deployment.Helm.OCIRepository.Ref; ref != c.chart {
