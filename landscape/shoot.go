@@ -18,10 +18,15 @@ import (
 
 	authenticationv1alpha1 "gardener.cloud/gardener/api/authentication/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 )
 
 // gatewayService is the load balancer in front of all control planes of a seed.
 var gatewayService = client.ObjectKey{Namespace: "gateway", Name: "gateway"}
+
+// lookupExpiration is how long credentials are valid with which the gateway of a seed is looked up. The garden allows no less.
+const lookupExpiration = 10 * time.Minute
 
 // Access is a request for credentials of a shoot.
 type Access struct {
@@ -57,7 +62,7 @@ func (l *Landscape) ShootKubeconfig(ctx context.Context, access Access) (string,
 	if err != nil {
 		return "", fmt.Errorf("read the kubeconfig from the garden: %w", err)
 	}
-	gateway, err := l.gatewayAddress(ctx, shoot)
+	gateway, err := l.gatewayAddress(ctx, c, shoot)
 	if err != nil {
 		return "", err
 	}
@@ -78,16 +83,51 @@ func (l *Landscape) ShootKubeconfig(ctx context.Context, access Access) (string,
 }
 
 // gatewayAddress is the address of the gateway of the seed that a shoot is on.
-func (l *Landscape) gatewayAddress(ctx context.Context, shoot *corev1beta1.Shoot) (string, error) {
-	cluster, err := l.clusterOfSeed(ptr.Deref(shoot.Status.SeedName, ptr.Deref(shoot.Spec.SeedName, "")))
+func (l *Landscape) gatewayAddress(ctx context.Context, garden client.Client, shoot *corev1beta1.Shoot) (string, error) {
+	seed := ptr.Deref(shoot.Status.SeedName, ptr.Deref(shoot.Spec.SeedName, ""))
+	c, err := l.seedClient(ctx, garden, seed)
 	if err != nil {
 		return "", fmt.Errorf("shoot %q: %w", client.ObjectKeyFromObject(shoot), err)
 	}
-	c, err := l.Client(cluster.Name)
-	if err != nil {
-		return "", err
+	return addressOfGateway(ctx, c, seed)
+}
+
+// seedClient returns a client for a seed: a cluster of the landscape, or a shoot with a ManagedSeed.
+func (l *Landscape) seedClient(ctx context.Context, garden client.Client, seed string) (client.Client, error) {
+	cluster, err := l.clusterOfSeed(seed)
+	if err == nil {
+		return l.Client(cluster.Name)
 	}
-	return addressOfGateway(ctx, c, cluster.seed())
+	if seed == "" {
+		return nil, err
+	}
+	shoot, managedErr := managedSeedShoot(ctx, garden, seed)
+	if managedErr != nil {
+		return nil, managedErr
+	}
+	if shoot == nil {
+		return nil, err
+	}
+	file, err := l.ShootKubeconfig(ctx, Access{Shoot: *shoot, Viewer: true, Expiration: lookupExpiration})
+	if err != nil {
+		return nil, fmt.Errorf("its seed %q is shoot %q: %w", seed, shoot, err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", file)
+	if err != nil {
+		return nil, err
+	}
+	return client.New(config, client.Options{})
+}
+
+// managedSeedShoot returns the shoot that a seed is, or nil if it has no ManagedSeed.
+func managedSeedShoot(ctx context.Context, garden client.Reader, seed string) (*client.ObjectKey, error) {
+	managed, key := &seedmanagementv1alpha1.ManagedSeed{}, client.ObjectKey{Namespace: constants.GardenNamespace, Name: seed}
+	if err := garden.Get(ctx, key, managed); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read ManagedSeed %q: %w", key, err)
+	} else if err != nil || managed.Spec.Shoot == nil {
+		return nil, nil //nolint:nilnil // documented
+	}
+	return &client.ObjectKey{Namespace: managed.Namespace, Name: managed.Spec.Shoot.Name}, nil
 }
 
 // addressOfGateway is the address of the gateway of a seed, given a client of its cluster.

@@ -3,8 +3,30 @@ package landscape
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 )
+
+func TestManagedSeedShoot(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := seedmanagementv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	garden := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&seedmanagementv1alpha1.ManagedSeed{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "managed"},
+		Spec:       seedmanagementv1alpha1.ManagedSeedSpec{Shoot: &seedmanagementv1alpha1.Shoot{Name: "s"}},
+	}).Build()
+	if got, err := managedSeedShoot(t.Context(), garden, "managed"); err != nil || got == nil || got.String() != "garden/s" {
+		t.Errorf("managedSeedShoot() = %v, %v, want garden/s", got, err)
+	}
+	if got, err := managedSeedShoot(t.Context(), garden, "other"); err != nil || got != nil {
+		t.Errorf("managedSeedShoot() of a seed without a ManagedSeed = %v, %v", got, err)
+	}
+}
 
 func TestByAddress(t *testing.T) {
 	for name, tc := range map[string]struct{ server, address, want, wantName string }{

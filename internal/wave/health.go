@@ -166,6 +166,10 @@ func deployed(object client.Object) error {
 		case o.Status.ObservedGeneration < o.Generation:
 			return errors.New("the gardenlet that deploys it has not observed the change yet")
 		}
+		if healthy := kube.Condition(o.Status.Conditions, seedmanagementv1alpha1.ManagedSeedGardenletHealthy); healthy != nil &&
+			healthy.Reason == seedmanagementv1alpha1.GardenletReasonRolledBack {
+			return &broken{errors.New(healthy.Message)}
+		}
 	}
 	return nil
 }

@@ -174,6 +174,27 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// A ManagedSeed with an image of its own is rolled back by the gardenlet that deploys it. Before that has observed the change, the condition is about the
+// former image.
+func TestManagedSeedRolledBack(t *testing.T) {
+	rolledBack := func(observed int64) *seedmanagementv1alpha1.ManagedSeed {
+		l := landscapeOf(own("a", latest, latest), managed("m", "a", latest, former))
+		m := l.managedSeeds["m"]
+		m.Generation, m.Status.ObservedGeneration = 2, observed
+		m.Status.Conditions = append(m.Status.Conditions, corev1beta1.Condition{
+			Type: seedmanagementv1alpha1.ManagedSeedGardenletHealthy, Status: corev1beta1.ConditionFalse,
+			Reason: seedmanagementv1alpha1.GardenletReasonRolledBack, Message: "because",
+		})
+		return m
+	}
+	for observed, want := range map[int64]bool{1: false, 2: true} {
+		err := deployed(rolledBack(observed))
+		if reason := (*broken)(nil); err == nil || errors.As(err, &reason) != want {
+			t.Errorf("deployed() with generation %d observed = %v, which is hopeless: %t, want %t", observed, err, !want, want)
+		}
+	}
+}
+
 // What is stored of a seed is what a later run compares with.
 func TestHealthOf(t *testing.T) {
 	l := landscapeOf(own("a", former, former))

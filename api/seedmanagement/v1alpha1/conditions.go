@@ -8,11 +8,13 @@ const (
 	ManagedSeedShootReconciled corev1beta1.ConditionType = "ShootReconciled"
 	// ManagedSeedSeedRegistered says whether the gardenlet is deployed, so that it registers the seed.
 	ManagedSeedSeedRegistered corev1beta1.ConditionType = "SeedRegistered"
+	// ManagedSeedGardenletHealthy says whether the gardenlet in the shoot works. Progressing while a changed one is tried.
+	ManagedSeedGardenletHealthy corev1beta1.ConditionType = "GardenletHealthy"
 	// GardenletReconciled says whether the gardenlet brought itself to the state that the Gardenlet requests.
 	GardenletReconciled corev1beta1.ConditionType = "GardenletReconciled"
 )
 
-// Reasons of the condition GardenletReconciled that do not pass by themselves.
+// Reasons of the conditions GardenletReconciled and, the first one, GardenletHealthy that do not pass by themselves.
 const (
 	// GardenletReasonRolledBack says that the gardenlet was deployed and did not work, so that the former one runs again.
 	GardenletReasonRolledBack = "RolledBack"

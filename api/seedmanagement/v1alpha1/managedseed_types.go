@@ -149,7 +149,7 @@ type Image struct {
 
 // ManagedSeedStatus is what the parent gardenlet last saw.
 type ManagedSeedStatus struct {
-	// Conditions are the observations about the seed: ShootReconciled and SeedRegistered.
+	// Conditions are the observations about the seed: ShootReconciled, SeedRegistered and GardenletHealthy.
 	// +patchMergeKey=type
 	// +patchStrategy=merge
 	// +listType=map

@@ -13597,7 +13597,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedStatus(ref common.Re
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions are the observations about the seed: ShootReconciled and SeedRegistered.",
+							Description: "Conditions are the observations about the seed: ShootReconciled, SeedRegistered and GardenletHealthy.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -57,6 +57,8 @@ type Values struct {
 	Ports []corev1.ContainerPort
 	// Ready and Live are the readiness and liveness probe.
 	Ready, Live *corev1.Probe
+	// TerminationMessage is where the status of a pod has the last error from. Empty for the default of Kubernetes.
+	TerminationMessage corev1.TerminationMessagePolicy
 	// Resources are its requests and limits.
 	Resources corev1.ResourceRequirements
 	// Env are its environment variables.
@@ -147,7 +149,7 @@ type File struct {
 func (v Values) Workload() workload.Workload {
 	container := corev1.Container{
 		Image: v.Image, Args: append([]string{cmp.Or(v.Process, v.Name)}, v.Args...), Ports: v.Ports,
-		ReadinessProbe: v.Ready, LivenessProbe: v.Live, Resources: v.Resources,
+		ReadinessProbe: v.Ready, LivenessProbe: v.Live, Resources: v.Resources, TerminationMessagePolicy: v.TerminationMessage,
 		Env: append([]corev1.EnvVar{workload.PodName()}, v.Env...),
 	}
 	if v.Ready != nil {

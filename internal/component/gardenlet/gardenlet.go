@@ -91,6 +91,8 @@ func Objects(v Values) ([]client.Object, error) {
 		Ready:     workload.HTTPProbe("/readyz", gardenletconfigv1alpha1.DefaultHealthProbesPort, corev1.URISchemeHTTP),
 		Live:      workload.HTTPProbe("/healthz", gardenletconfigv1alpha1.DefaultHealthProbesPort, corev1.URISchemeHTTP),
 		Resources: workload.Requests("50m", "100Mi"),
+		// The condition of a ManagedSeed or Gardenlet has the last error, too.
+		TerminationMessage: corev1.TerminationMessageFallbackToLogsOnError,
 		// The garden may be in any network; control planes and the API server of the seed are in this one.
 		PodLabels: map[string]string{
 			constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, constants.NetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,

@@ -1,8 +1,9 @@
 // Package managedseed deploys gardenlets into the Shoots of this seed that are seeds themselves.
 //
 // It reads ManagedSeeds, their Shoots and Seeds in the garden, the Deployment of this gardenlet, and the credentials of control planes in the seed. In
-// the garden it writes bootstrap tokens or ServiceAccounts, finalizers and status of ManagedSeeds, and deletes their Seeds. In the shoot it writes the
-// namespace "garden" and what the chart of the gardenlet has. Source: concepts.txt, gardenlet, "ManagedSeed Controller".
+// the garden it writes bootstrap tokens or ServiceAccounts, finalizers and status of ManagedSeeds, events, and deletes their Seeds. In the shoot it writes
+// the namespace "garden" and what the chart of the gardenlet has, and watches its Deployment and pods. A changed gardenlet that does not work is rolled
+// back: the record of that (package trial) is in the shoot. Source: concepts.txt, gardenlet, "ManagedSeed Controller".
 package managedseed
 
 import (
@@ -35,6 +36,8 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
+const name = "managedseed"
+
 // Values are what the controller works with.
 type Values struct {
 	// SeedName is the name of the seed with the control planes of the Shoots.
@@ -65,8 +68,8 @@ func Add(mgr manager.Manager, v Values) error {
 	if err != nil {
 		return err
 	}
-	r := &reconciler{Values: v, gardenCache: v.Garden.GetClient(), parent: parent, archive: archive}
-	return builder.ControllerManagedBy(mgr).Named("managedseed").
+	r := &reconciler{Values: v, gardenCache: v.Garden.GetClient(), recorder: v.Garden.GetEventRecorder(name), parent: parent, archive: archive, watches: newGardenletWatches()}
+	return builder.ControllerManagedBy(mgr).Named(name).
 		WithOptions(controller.Options{MaxConcurrentReconciles: *v.Config.ConcurrentSyncs}).
 		// Operations raise the generation. The status is the controller's own.
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &seedmanagementv1alpha1.ManagedSeed{}, r.delayed(),
@@ -86,6 +89,8 @@ func Add(mgr manager.Manager, v Values) error {
 				DeleteFunc: func(event.TypedDeleteEvent[*corev1beta1.Shoot]) bool { return false },
 			})).
 		WatchesRawSource(r.watchSeeds(mgr)).
+		// The Deployment and the pods of a gardenlet say whether it works.
+		WatchesRawSource(kube.Background(mgr, r.watches.run)).
 		Complete(r)
 }
 
@@ -132,14 +137,14 @@ func (r *reconciler) managedSeedsOf(ctx context.Context, shoot *corev1beta1.Shoo
 var errWatching = errors.New("the watch continues")
 
 // watchSeeds watches the Seeds of ManagedSeeds, which gardener-apiserver labels. The cache of the garden has the Seed of this gardenlet only. A
-// ManagedSeed waits for its Seed to be registered, and to be deleted.
+// ManagedSeed waits for its Seed to be registered, and to be deleted, and for its gardenlet to be ready.
 func (r *reconciler) watchSeeds(mgr manager.Manager) source.Source {
 	return kube.Background(mgr, func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		known := map[string]bool{}
+		known := map[string]corev1beta1.ConditionStatus{}
 		_ = kube.Await(ctx, r.GardenAPI, &corev1beta1.SeedList{}, func(seeds []*corev1beta1.Seed) error {
-			current := map[string]bool{}
+			current := map[string]corev1beta1.ConditionStatus{}
 			for _, seed := range seeds {
-				current[seed.Name] = true
+				current[seed.Name] = gardenletReady(seed).Status
 			}
 			for _, name := range changed(known, current, r.SeedName) {
 				queue.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: constants.GardenNamespace, Name: name}})

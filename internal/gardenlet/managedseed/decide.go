@@ -1,17 +1,24 @@
 package managedseed
 
 import (
+	"maps"
 	"slices"
 	"time"
+
+	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/component/gardenlet/bootstrap"
+	"gardener.cloud/gardener/internal/gardenlet/upgrade/trial"
+	"gardener.cloud/gardener/internal/kube"
 )
 
-// spreadCreate says whether a ManagedSeed that appears may wait. A new one does not.
+// spreadCreate says whether a ManagedSeed that appears may wait. A new one does not, nor one whose gardenlet is being tried: it may have to be rolled back.
 func spreadCreate(object *seedmanagementv1alpha1.ManagedSeed) bool {
-	return object.DeletionTimestamp == nil && object.Generation != 1
+	healthy := kube.Condition(object.Status.Conditions, seedmanagementv1alpha1.ManagedSeedGardenletHealthy)
+	tried := healthy != nil && healthy.Status == corev1beta1.ConditionProgressing
+	return object.DeletionTimestamp == nil && object.Generation != 1 && !tried
 }
 
 // spreadUpdate says whether a changed ManagedSeed may wait.
@@ -28,18 +35,26 @@ func shootReconciled(shoot *corev1beta1.Shoot) bool {
 	return shoot.Status.ObservedGeneration == shoot.Generation && last != nil && last.State == corev1beta1.LastOperationStateSucceeded
 }
 
-// changed returns the names that are in one set only, without one of them.
-func changed(before, after map[string]bool, without string) []string {
-	var names []string
-	for _, sets := range [][2]map[string]bool{{before, after}, {after, before}} {
-		for name := range sets[0] {
-			if !sets[1][name] && name != without {
-				names = append(names, name)
-			}
+// changed returns the names of Seeds that have appeared or gone, or whose gardenlet has become ready or not, without one of them.
+func changed(before, after map[string]corev1beta1.ConditionStatus, without string) []string {
+	names := map[string]bool{}
+	for name, status := range before {
+		if now, exists := after[name]; !exists || now != status {
+			names[name] = true
 		}
 	}
-	slices.Sort(names)
-	return names
+	for name := range after {
+		if _, existed := before[name]; !existed {
+			names[name] = true
+		}
+	}
+	delete(names, without)
+	return slices.Sorted(maps.Keys(names))
+}
+
+// gardenletReady returns the condition of a Seed that says whether its gardenlet is ready. Its status is empty if there is none.
+func gardenletReady(seed *corev1beta1.Seed) corev1beta1.Condition {
+	return ptr.Deref(kube.Condition(seed.Status.Conditions, corev1beta1.SeedGardenletReady), corev1beta1.Condition{})
 }
 
 // needsBootstrap says whether a gardenlet has to request a client certificate with bootstrap credentials, by what is in its cluster, whether a new
@@ -60,4 +75,60 @@ func needsBootstrap(state bootstrap.State, renew bool, seed *corev1beta1.Seed, n
 func expired(seed *corev1beta1.Seed, now time.Time) bool {
 	expiration := seed.Status.ClientCertificateExpirationTimestamp
 	return expiration != nil && expiration.Time.Before(now)
+}
+
+// step is what is to be done for the gardenlet of a ManagedSeed.
+type step string
+
+const (
+	// begin is to apply its objects for the first time, and to record those before.
+	begin step = "begin"
+	// apply is to apply them again: others may have changed them, or a pass has ended half way.
+	apply step = "apply"
+	// succeed is when it works.
+	succeed step = "succeed"
+	// rollBack is to apply the objects before, as it does not work.
+	rollBack step = "rollBack"
+	// restore is to apply them again: what is requested was rolled back.
+	restore step = "restore"
+)
+
+// deployed is what is known about a gardenlet in a shoot.
+type deployed struct {
+	// ID identifies what is requested.
+	ID string
+	// Trial is the record of the last deployment.
+	Trial *trial.Trial
+	// Verdict says whether that works.
+	Verdict trial.Verdict
+	// Problem is what is wrong with the gardenlet now. Nil if nothing is.
+	Problem *problem
+	// Retry says that what was rolled back is to be tried again.
+	Retry bool
+}
+
+// decide returns what is to be done. What was requested before does not count: the last change of a user is never rolled back because of it.
+func decide(d deployed) step {
+	if d.Trial.ID != d.ID {
+		return begin
+	}
+	before, failed := len(d.Trial.Previous) > 0, d.Verdict.Failed != ""
+	switch d.Trial.State {
+	case trial.RollingBack:
+		return rollBack
+	case trial.RolledBack:
+		if d.Retry {
+			return begin
+		}
+		return restore
+	case trial.Trying:
+		switch {
+		case d.Verdict.Works, failed && !before && d.Problem == nil: // without another one to go back to, it may take longer
+			return succeed
+		case failed && before:
+			return rollBack
+		}
+	case trial.Preparing, trial.Succeeded:
+	}
+	return apply
 }

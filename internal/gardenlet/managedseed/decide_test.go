@@ -14,9 +14,12 @@ import (
 )
 
 func TestSpread(t *testing.T) {
-	object := func(generation, observed int64, deleted bool) *seedmanagementv1alpha1.ManagedSeed {
+	object := func(generation, observed int64, deleted bool, healthy ...corev1beta1.ConditionStatus) *seedmanagementv1alpha1.ManagedSeed {
 		m := &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: metav1.ObjectMeta{Generation: generation}}
 		m.Status.ObservedGeneration = observed
+		for _, status := range healthy {
+			m.Status.Conditions = append(m.Status.Conditions, corev1beta1.Condition{Type: seedmanagementv1alpha1.ManagedSeedGardenletHealthy, Status: status})
+		}
 		if deleted {
 			m.DeletionTimestamp = &metav1.Time{}
 		}
@@ -31,6 +34,8 @@ func TestSpread(t *testing.T) {
 		"in deletion":    {object(3, 3, true), false, false, false},
 		"changed":        {object(3, 2, false), true, false, true},
 		"as it is to be": {object(3, 3, false), true, true, true},
+		"healthy":        {object(3, 3, false, corev1beta1.ConditionTrue), true, true, true},
+		"tried":          {object(3, 3, false, corev1beta1.ConditionProgressing), false, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := []bool{spreadCreate(tc.object), spreadUpdate(tc.object, false), spreadUpdate(tc.object, true)}
@@ -97,14 +102,10 @@ func TestNeedsBootstrap(t *testing.T) {
 }
 
 func TestChanged(t *testing.T) {
-	set := func(names ...string) map[string]bool {
-		out := map[string]bool{}
-		for _, name := range names {
-			out[name] = true
-		}
-		return out
-	}
-	if diff := cmp.Diff([]string{"gone", "new"}, changed(set("gone", "same", "own"), set("same", "new"), "own")); diff != "" {
+	type seeds = map[string]corev1beta1.ConditionStatus
+	before := seeds{"gone": "True", "same": "True", "silent": "True", "own": "True", "starting": ""}
+	after := seeds{"same": "True", "silent": "Unknown", "new": "", "starting": ""}
+	if diff := cmp.Diff([]string{"gone", "new", "silent"}, changed(before, after, "own")); diff != "" {
 		t.Errorf("changed() (-want +got):\n%s", diff)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -32,6 +33,8 @@ import (
 type reconciler struct {
 	Values
 	gardenCache client.Client
+	recorder    events.EventRecorder
+	watches     *gardenletWatches
 	// parent is what gardenlets inherit.
 	parent map[string]any
 	// archive is the chart of the gardenlet, of the release of this process.
@@ -50,6 +53,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	if err != nil || ptr.Deref(shoot.Status.SeedName, "") != r.SeedName {
+		r.watches.end(req.NamespacedName)
 		return reconcile.Result{RequeueAfter: r.Config.WaitSyncPeriod.Duration}, nil // the Shoot is new, or another gardenlet is responsible
 	}
 	// The cache may not have the status yet that the last pass has written.
@@ -57,6 +61,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if object.DeletionTimestamp != nil {
+		r.watches.end(req.NamespacedName)
 		return r.delete(ctx, object, shoot)
 	}
 	if !controllerutil.ContainsFinalizer(object, constants.FinalizerGardenerName) {
@@ -72,17 +77,22 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		err := r.report(ctx, object, shootCondition(false, shoot))
 		return waiting(r.Config.WaitSyncPeriod.Duration, err)
 	}
-	seed, err := r.deploy(ctx, object, shoot)
+	seed, current, err := r.deploy(ctx, object, shoot)
 	if err != nil {
 		if kube.Contested(err) {
 			return kube.Result(err)
 		}
+		r.watches.end(req.NamespacedName) // its client may have credentials that are not valid any more
 		return reconcile.Result{}, errors.Join(err, r.report(ctx, object, shootCondition(true, shoot), failed(err)))
 	}
-	if err := r.report(ctx, object, shootCondition(true, shoot), registered(object.Name, seed)); err != nil {
+	if err := r.report(ctx, object, shootCondition(true, shoot), registered(object.Name, seed), health(current, r.Clock.Now())); err != nil {
 		return kube.Result(err)
 	}
-	return waiting(r.Config.SyncPeriod.Duration, r.renewed(ctx, object))
+	period := r.Config.SyncPeriod.Duration
+	if recheck := current.Verdict.RecheckIn; recheck > 0 {
+		period = min(period, recheck)
+	}
+	return waiting(period, r.renewed(ctx, object))
 }
 
 // waiting returns when to check again, unless there is an error.
@@ -114,7 +124,7 @@ func (r *reconciler) seed(ctx context.Context, name string) (*corev1beta1.Seed, 
 }
 
 // connect returns a client for a shoot.
-func (r *reconciler) connect(ctx context.Context, shoot *corev1beta1.Shoot) (client.Client, error) {
+func (r *reconciler) connect(ctx context.Context, shoot *corev1beta1.Shoot) (client.WithWatch, error) {
 	kubeconfig, err := access.Kubeconfig(ctx, access.Values{
 		SeedAPI: r.SeedAPI, Namespace: shoot.Status.TechnicalID, Host: kubeapiserver.Name + "." + shoot.Status.TechnicalID + ".svc",
 		Status: shoot.Status.Credentials, Now: r.Clock.Now(),
@@ -133,48 +143,53 @@ func (r *reconciler) connect(ctx context.Context, shoot *corev1beta1.Shoot) (cli
 	return shootClient, nil
 }
 
-// deploy deploys the gardenlet of a ManagedSeed, and returns its Seed, or nil if it is not registered yet.
-func (r *reconciler) deploy(ctx context.Context, object *seedmanagementv1alpha1.ManagedSeed, shoot *corev1beta1.Shoot) (*corev1beta1.Seed, error) {
-	seed, err := r.seed(ctx, object.Name)
+// deploy deploys the gardenlet of a ManagedSeed, and returns its Seed, or nil if it is not registered yet, and what is known about the gardenlet.
+func (r *reconciler) deploy(
+	ctx context.Context, object *seedmanagementv1alpha1.ManagedSeed, shoot *corev1beta1.Shoot,
+) (seed *corev1beta1.Seed, current deployed, err error) {
+	seed, err = r.seed(ctx, object.Name)
 	if err != nil {
-		return nil, err
+		return nil, deployed{}, err
 	}
-	shootClient, err := r.connect(ctx, shoot)
-	if err != nil {
-		return nil, err
+	shootClient := r.watches.client(client.ObjectKeyFromObject(object))
+	if shootClient == nil {
+		if shootClient, err = r.connect(ctx, shoot); err != nil {
+			return nil, deployed{}, err
+		}
 	}
 	running, err := release.RunsIn(ctx, shootClient)
 	if err != nil {
-		return nil, err
+		return nil, deployed{}, err
 	}
 	if running.Seed != "" && running.Seed != object.Name {
-		return nil, fmt.Errorf("the gardenlet of seed %q already runs in shoot %q: it cannot be seed %q too", running.Seed, shoot.Name, object.Name)
+		return nil, deployed{}, fmt.Errorf("the gardenlet of seed %q already runs in shoot %q: it cannot be seed %q too", running.Seed, shoot.Name, object.Name)
 	}
 	d, err := r.prepare(ctx, object)
 	if err != nil {
-		return nil, err
+		return nil, deployed{}, err
 	}
 	annotations := map[string]string{}
 	if annotations[annotationBackupChecksum], err = r.checkSeed(ctx, d.config, shoot.Status.TechnicalID); err != nil {
-		return nil, err
-	}
-	if annotations[annotationBootstrapped], err = bootstrapped(ctx, shootClient); err != nil {
-		return nil, err
+		return nil, deployed{}, err
 	}
 	// Errors of charts quote values. What is wrong with them is found before they have credentials, and before anything is changed.
-	if _, err := r.render(d, shoot, annotations); err != nil {
-		return nil, err
+	requested, err := r.render(d, shoot, annotations)
+	if err != nil {
+		return nil, deployed{}, err
+	}
+	if annotations[annotationBootstrapped], err = bootstrapped(ctx, shootClient); err != nil {
+		return nil, deployed{}, err
 	}
 	if err := ensureNamespace(ctx, shootClient); err != nil {
-		return nil, err
+		return nil, deployed{}, err
 	}
 	credentials, err := r.bootstrap(ctx, object, shootClient, d.garden, seed)
 	if err != nil {
-		return nil, err
+		return nil, deployed{}, err
 	}
 	if len(credentials.kubeconfig) > 0 {
 		if err := d.config.Set(string(credentials.kubeconfig), "gardenClientConnection", "bootstrapKubeconfig", "kubeconfig"); err != nil {
-			return nil, err
+			return nil, deployed{}, err
 		}
 	}
 	if credentials.replaced {
@@ -182,10 +197,26 @@ func (r *reconciler) deploy(ctx context.Context, object *seedmanagementv1alpha1.
 	}
 	objects, err := r.render(d, shoot, annotations)
 	if err != nil {
-		return nil, errors.New("the chart of the gardenlet cannot be rendered with a bootstrap kubeconfig")
+		return nil, deployed{}, errors.New("the chart of the gardenlet cannot be rendered with a bootstrap kubeconfig")
 	}
 	logf.FromContext(ctx).V(1).Info("Deploying gardenlet", "bootstraps", len(credentials.kubeconfig) > 0)
-	return seed, kube.Apply(ctx, shootClient, release.FieldOwner, objects...)
+	want := &rollout{
+		shootClient: shootClient, object: object, seed: seed, lease: d.config.Lease(), bootstrapped: annotations[annotationBootstrapped],
+	}
+	if want.id, err = identify(requested); err != nil {
+		return nil, deployed{}, err
+	}
+	// The credentials are no part of what is tried, or rolled back: those before may be used up.
+	var secret []client.Object
+	secret, want.objects = split(objects, d.garden.Bootstrap)
+	if err := kube.Apply(ctx, shootClient, release.FieldOwner, secret...); err != nil {
+		return nil, deployed{}, err
+	}
+	if current, err = r.rollOut(ctx, want); err != nil {
+		return nil, deployed{}, err
+	}
+	r.watches.ensure(ctx, client.ObjectKeyFromObject(object), shootClient)
+	return seed, current, nil
 }
 
 // desired is the gardenlet of a ManagedSeed.

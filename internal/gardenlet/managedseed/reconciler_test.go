@@ -36,7 +36,7 @@ func TestReconcileWithStaleCache(t *testing.T) {
 		Status: func(m *seedmanagementv1alpha1.ManagedSeed) any { return m.Status.Conditions[0].Status },
 		Other:  func(m *seedmanagementv1alpha1.ManagedSeed) { m.Status.Conditions[0].Status = corev1beta1.ConditionTrue },
 		Pass: func(cache client.WithWatch) {
-			r := &reconciler{gardenCache: cache, Values: Values{
+			r := &reconciler{gardenCache: cache, watches: newGardenletWatches(), Values: Values{
 				SeedName: "here", GardenAPI: api, Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)),
 				Config: gardenletconfigv1alpha1.ManagedSeedControllerConfiguration{WaitSyncPeriod: &metav1.Duration{Duration: time.Hour}},
 			}}

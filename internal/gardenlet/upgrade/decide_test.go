@@ -15,7 +15,6 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
-	"gardener.cloud/gardener/internal/component/gardenlet/release"
 	"gardener.cloud/gardener/internal/gardenlet/upgrade/trial"
 )
 
@@ -162,17 +161,5 @@ func TestIdentify(t *testing.T) {
 	annotated.Generation, annotated.Annotations = 5, map[string]string{"gardener.cloud/operation": "reconcile"}
 	if first != id(annotated, "chart") {
 		t.Error("an operation changes it")
-	}
-}
-
-func TestLeaseOf(t *testing.T) {
-	for want, config := range map[string]release.Configuration{
-		"gardenlet-leader-election": {"leaderElection": map[string]any{"resourceNamespace": "garden"}},
-		"own":                       {"leaderElection": map[string]any{"leaderElect": true, "resourceName": "own"}},
-		"":                          {"leaderElection": map[string]any{"leaderElect": false, "resourceName": "own"}},
-	} {
-		if got := leaseOf(config); got != want {
-			t.Errorf("leaseOf(%v) = %q, want %q", config, got, want)
-		}
 	}
 }

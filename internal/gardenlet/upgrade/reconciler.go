@@ -13,7 +13,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -258,27 +257,14 @@ func (r *reconciler) act(ctx context.Context, what action, want *desired, o obse
 
 // prepare records what there is now, unless that is a release that is tried itself, and deploys the guard.
 func (r *reconciler) prepare(ctx context.Context, what action, want *desired, last *trial.Trial) error {
+	current, err := trial.Snapshot(ctx, r.SeedAPI, r.SeedAPI.Scheme(), want.objects)
+	if err != nil {
+		return err
+	}
 	if what == prepare {
-		previous, err := trial.Snapshot(ctx, r.SeedAPI, r.SeedAPI.Scheme(), want.objects)
-		if err != nil {
-			return err
-		}
-		last.Previous = previous
+		last.Previous = current
 	} else {
-		// What only the other release has did not exist before both. What only this one has is as it is now.
-		recorded := map[string]bool{}
-		for _, p := range last.Previous {
-			recorded[p.Object.GetKind()+" "+client.ObjectKeyFromObject(p.Object).String()] = true
-		}
-		current, err := trial.Snapshot(ctx, r.SeedAPI, r.SeedAPI.Scheme(), want.objects)
-		if err != nil {
-			return err
-		}
-		for _, p := range current {
-			if !recorded[p.Object.GetKind()+" "+client.ObjectKeyFromObject(p.Object).String()] {
-				last.Previous = append(last.Previous, p)
-			}
-		}
+		last.Keep(current)
 	}
 	last.ID, last.Generation, last.State, last.Reason, last.Lease = want.id, want.generation, trial.Preparing, "", want.lease
 	last.Since, last.Applied, last.Confirmed = metav1.NewTime(r.Clock.Now()), metav1.Time{}, ""
@@ -381,7 +367,7 @@ func (r *reconciler) render(ctx context.Context, object *seedmanagementv1alpha1.
 	if err != nil {
 		return nil, err
 	}
-	return &desired{id: id, objects: objects, lease: leaseOf(config), url: chart.URL(repository)}, nil
+	return &desired{id: id, objects: objects, lease: config.Lease(), url: chart.URL(repository)}, nil
 }
 
 // identify returns what identifies a release: the chart, and what the Gardenlet says.
@@ -398,15 +384,4 @@ func identify(object *seedmanagementv1alpha1.Gardenlet, archive []byte) (string,
 		return "", err
 	}
 	return workload.Checksum(string(data)), nil
-}
-
-// leaseOf returns the name of the Lease of the leader election of a configuration.
-func leaseOf(config release.Configuration) string {
-	if elects, found, err := unstructured.NestedBool(config, "leaderElection", "leaderElect"); err == nil && found && !elects {
-		return ""
-	}
-	if name, found, err := unstructured.NestedString(config, "leaderElection", "resourceName"); err == nil && found && name != "" {
-		return name
-	}
-	return gardenlet.LeaseName
 }

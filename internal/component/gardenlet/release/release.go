@@ -180,6 +180,14 @@ func (c Connection) validate() error {
 	return nil
 }
 
+// Lease returns the name of the Lease of the leader election. It is empty without one.
+func (c Configuration) Lease() string {
+	if elects, found, err := unstructured.NestedBool(c, "leaderElection", "leaderElect"); err == nil && found && !elects {
+		return ""
+	}
+	return c.text(gardenlet.LeaseName, "leaderElection", "resourceName")
+}
+
 // Chart returns the values of the chart of a gardenlet.
 func (v Values) Chart(object *seedmanagementv1alpha1.Gardenlet, config Configuration) (map[string]any, error) {
 	raw, err := json.Marshal(object.Spec.Deployment)

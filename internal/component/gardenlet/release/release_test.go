@@ -157,3 +157,15 @@ func TestObjects(t *testing.T) {
 		t.Errorf("%d objects say with which chart they were deployed, want the Deployment", annotated)
 	}
 }
+
+func TestLease(t *testing.T) {
+	for want, config := range map[string]Configuration{
+		"gardenlet-leader-election": {"leaderElection": map[string]any{"resourceNamespace": "garden"}},
+		"own":                       {"leaderElection": map[string]any{"leaderElect": true, "resourceName": "own"}},
+		"":                          {"leaderElection": map[string]any{"leaderElect": false, "resourceName": "own"}},
+	} {
+		if got := config.Lease(); got != want {
+			t.Errorf("Lease() of %v = %q, want %q", config, got, want)
+		}
+	}
+}

@@ -132,11 +132,11 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	case trial.Preparing:
 		return reconcile.Result{}, nil // the gardenlet begins when this process is ready
 	case trial.Trying:
-		o, err := r.observe(ctx, t)
+		o, err := trial.Observe(ctx, r.seedCache, t)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
-		v := judge(t, o, r.clock.Now())
+		v := trial.Judge(t, o, r.clock.Now())
 		if !v.Works && v.Failed == "" {
 			return reconcile.Result{RequeueAfter: v.RecheckIn}, nil
 		}
@@ -171,32 +171,6 @@ func (r *reconciler) recordError(ctx context.Context, t *trial.Trial, restore er
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
 	return t.Write(ctx, r.seedCache)
-}
-
-// observe reads the gardenlet.
-func (r *reconciler) observe(ctx context.Context, t *trial.Trial) (observed, error) {
-	o := observed{Deployment: &appsv1.Deployment{}, Lease: &coordinationv1.Lease{}}
-	if err := r.seedCache.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: gardenlet.Name}, o.Deployment); client.IgnoreNotFound(err) != nil {
-		return o, fmt.Errorf("read Deployment %q: %w", gardenlet.Name, err)
-	} else if err != nil {
-		o.Deployment = nil
-		return o, nil
-	}
-	selector, err := metav1.LabelSelectorAsSelector(o.Deployment.Spec.Selector)
-	if err != nil {
-		return o, err
-	}
-	pods := &corev1.PodList{}
-	if err := r.seedCache.List(ctx, pods, client.InNamespace(constants.GardenNamespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return o, fmt.Errorf("list pods of the gardenlet: %w", err)
-	}
-	o.Pods = pods.Items
-	if err := r.seedCache.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: t.Lease}, o.Lease); client.IgnoreNotFound(err) != nil {
-		return o, fmt.Errorf("read Lease %q: %w", t.Lease, err)
-	} else if err != nil {
-		o.Lease = nil
-	}
-	return o, nil
 }
 
 // end deletes the ClusterRole of the guard. Its other objects, this process among them, belong to it.

@@ -128,6 +128,20 @@ func Restore(ctx context.Context, c client.Client, previous []Previous) error {
 	return errors.Join(errs...)
 }
 
+// Keep adds objects as they are now to those before, for a trial that replaces another one: what only the other one has did not exist before both, and
+// what both have is already recorded.
+func (t *Trial) Keep(current []Previous) {
+	recorded := map[string]bool{}
+	for _, p := range t.Previous {
+		recorded[p.Object.GetKind()+" "+client.ObjectKeyFromObject(p.Object).String()] = true
+	}
+	for _, p := range current {
+		if !recorded[p.Object.GetKind()+" "+client.ObjectKeyFromObject(p.Object).String()] {
+			t.Previous = append(t.Previous, p)
+		}
+	}
+}
+
 // Of returns those of the objects before that are among the objects of a chart.
 func Of(previous []Previous, objects []client.Object, scheme *runtime.Scheme) ([]Previous, error) {
 	type identity struct {

@@ -1,4 +1,5 @@
-// Package trial records in the seed that a gardenlet deploys itself with another chart or configuration, and what was there before.
+// Package trial records in the cluster of a gardenlet that it is deployed with another chart or configuration, and what was there before, and judges
+// whether the new one works. It is for gardenlets that deploy themselves, and for those of ManagedSeeds.
 //
 // The process that begins an upgrade is replaced by it, so nothing that it knows counts: the record is a Secret, which the gardenlet that begins, the
 // one that is deployed, and the guard that decides about it share. Who writes it names the version that it has read, so that two do not decide at once.
@@ -73,6 +74,8 @@ type Trial struct {
 	// Previous are the objects before, until the trial has succeeded.
 	Previous []Previous `json:"-"`
 
+	// key is that of the Secret.
+	key client.ObjectKey
 	// resourceVersion is that of the Secret. Empty if it does not exist.
 	resourceVersion string
 }
@@ -84,19 +87,24 @@ func Key() client.ObjectKey {
 
 // Read returns the record. It is empty if there was no upgrade.
 func Read(ctx context.Context, reader client.Reader) (*Trial, error) {
+	return ReadFrom(ctx, reader, Key())
+}
+
+// ReadFrom is Read for a record in another Secret.
+func ReadFrom(ctx context.Context, reader client.Reader, key client.ObjectKey) (*Trial, error) {
 	secret := &corev1.Secret{}
-	if err := reader.Get(ctx, Key(), secret); apierrors.IsNotFound(err) {
-		return &Trial{}, nil
+	if err := reader.Get(ctx, key, secret); apierrors.IsNotFound(err) {
+		return &Trial{key: key}, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("read Secret %q: %w", Key(), err)
+		return nil, fmt.Errorf("read Secret %q: %w", key, err)
 	}
-	t := &Trial{resourceVersion: secret.ResourceVersion}
+	t := &Trial{key: key, resourceVersion: secret.ResourceVersion}
 	if err := json.Unmarshal(secret.Data[trialKey], t); err != nil {
-		return nil, fmt.Errorf("key %s of Secret %q: %w", trialKey, Key(), err)
+		return nil, fmt.Errorf("key %s of Secret %q: %w", trialKey, key, err)
 	}
 	previous, err := decode(secret.Data[previousKey])
 	if err != nil {
-		return nil, fmt.Errorf("key %s of Secret %q: %w", previousKey, Key(), err)
+		return nil, fmt.Errorf("key %s of Secret %q: %w", previousKey, key, err)
 	}
 	t.Previous = previous
 	return t, nil
@@ -110,7 +118,7 @@ func (t *Trial) Write(ctx context.Context, c client.Client) error {
 	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: Key().Namespace, Name: Key().Name, ResourceVersion: t.resourceVersion, Labels: map[string]string{"app": "gardener", "role": "gardenlet-guard"},
+			Namespace: t.key.Namespace, Name: t.key.Name, ResourceVersion: t.resourceVersion, Labels: map[string]string{"app": "gardener", "role": "gardenlet-guard"},
 		},
 		Type: corev1.SecretTypeOpaque, Data: map[string][]byte{trialKey: data},
 	}
@@ -124,7 +132,7 @@ func (t *Trial) Write(ctx context.Context, c client.Client) error {
 		write = func() error { return c.Create(ctx, secret) }
 	}
 	if err := write(); err != nil {
-		return fmt.Errorf("write Secret %q: %w", Key(), err)
+		return fmt.Errorf("write Secret %q: %w", t.key, err)
 	}
 	t.resourceVersion = secret.ResourceVersion
 	return nil

@@ -22,7 +22,7 @@ func TestRecord(t *testing.T) {
 	}
 	want := &Trial{
 		ID: "a", Generation: 2, State: RollingBack, Since: metav1.NewTime(time.Date(2026, 11, 24, 12, 0, 0, 0, time.Local)), Lease: "lease", Reason: "it crashes",
-		Applied: metav1.NewTime(time.Date(2026, 11, 24, 12, 1, 0, 0, time.Local)), RestoreError: "forbidden", Confirmed: "pod",
+		Applied: metav1.NewTime(time.Date(2026, 11, 24, 12, 1, 0, 0, time.Local)), RestoreError: "forbidden", Confirmed: "pod", key: Key(),
 		Previous: []Previous{
 			{Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"a": "b"}}}},
 			{Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}, Missing: true},

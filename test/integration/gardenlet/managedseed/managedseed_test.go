@@ -3,10 +3,12 @@
 package managedseed
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	crconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -52,11 +55,17 @@ const (
 type clusters struct {
 	*env.Env
 	garden, shoot client.WithWatch
+	shootConfig   *rest.Config
+	// seed is where the control planes of the shoots are.
+	seed  client.Client
+	clock clock.PassiveClock
+	// stop stops the controller.
+	stop func()
 }
 
 func TestManagedSeeds(t *testing.T) {
 	logf.SetLogger(logr.Discard())
-	c := start(t)
+	c := start(t, clock.RealClock{})
 	step := env.Story(t)
 
 	step("a ManagedSeed waits for its Shoot")
@@ -177,11 +186,11 @@ func TestManagedSeeds(t *testing.T) {
 }
 
 // start starts a garden, the cluster of a shoot and the controller.
-func start(t *testing.T) *clusters {
+func start(t *testing.T, clk clock.PassiveClock) *clusters {
 	t.Helper()
 	e := env.Start(t, env.Lenient("ManagedSeed", "SeedMutator", "SeedRestriction"), env.WithAdmissionController())
 	shootConfig := e.AddCluster(t)
-	c := &clusters{Env: e}
+	c := &clusters{Env: e, shootConfig: shootConfig, clock: clk}
 	for _, into := range []struct {
 		client *client.WithWatch
 		config *rest.Config
@@ -198,15 +207,22 @@ func start(t *testing.T) *clusters {
 	}
 	e.CallWebhooks(t)
 	c.create(t, builder.CloudProfile("local"), builder.Seed("parent"), secret("dns"), secret("backup"), shoot("a"), shoot("b"))
-	seed := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(&appsv1.Deployment{
+	c.seed = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(&appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet"},
 		Spec:       appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: image}}}}},
 	}).Build()
 	for _, name := range []string{"a", "b"} {
-		c.controlPlane(t, seed, name)
+		c.controlPlane(t, c.seed, name)
 	}
+	c.stop = c.run(t)
+	t.Cleanup(c.stop)
+	return c
+}
 
-	gardenlet := e.Gardenlet(t, "parent")
+// run runs the controller until the returned function is called, which may happen twice.
+func (c *clusters) run(t *testing.T) (stop func()) {
+	t.Helper()
+	e, gardenlet := c.Env, c.Gardenlet(t, "parent")
 	gardenAPI, err := client.NewWithWatch(gardenlet, client.Options{Scheme: e.Scheme})
 	if err != nil {
 		t.Fatal(err)
@@ -219,15 +235,18 @@ func start(t *testing.T) *clusters {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mgr, err := manager.New(shootConfig, manager.Options{Scheme: e.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := manager.New(c.shootConfig, manager.Options{
+		Scheme: e.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: crconfig.Controller{SkipNameValidation: new(true)},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	parent := &gardenletconfigv1alpha1.GardenletConfiguration{LogLevel: "debug"}
 	gardenletconfigv1alpha1.DefaultGardenletConfiguration(parent)
 	parent.Controllers.ManagedSeed.WaitSyncPeriod.Duration = time.Second
+	parent.Controllers.ManagedSeed.SyncJitterPeriod.Duration = 0
 	if err := errors.Join(mgr.Add(garden), managedseed.Add(mgr, managedseed.Values{
-		SeedName: "parent", Garden: garden, GardenAPI: gardenAPI, SeedAPI: seed, Parent: parent, Config: *parent.Controllers.ManagedSeed, Clock: clock.RealClock{},
+		SeedName: "parent", Garden: garden, GardenAPI: gardenAPI, SeedAPI: c.seed, Parent: parent, Config: *parent.Controllers.ManagedSeed, Clock: c.clock,
 		Connect: func(config *rest.Config) (client.WithWatch, error) {
 			if !strings.HasPrefix(config.Host, "https://kube-apiserver.shoot--garden--") {
 				return nil, fmt.Errorf("the host is %s", config.Host)
@@ -237,14 +256,15 @@ func start(t *testing.T) *clusters {
 	})); err != nil {
 		t.Fatal(err)
 	}
+	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- mgr.Start(t.Context()) }()
-	t.Cleanup(func() {
+	go func() { done <- mgr.Start(ctx) }()
+	return sync.OnceFunc(func() {
+		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("the manager failed: %v", err)
 		}
 	})
-	return c
 }
 
 func secret(name string) *corev1.Secret {
@@ -368,7 +388,7 @@ func (c *clusters) bootstrapped(t *testing.T) {
 	kubeconfig, err := secrets.IssueKubeconfig(&secrets.Kubeconfig{
 		Name: "garden", Server: c.Config.Host, CA: signer.Data[secrets.DataKeyCertificateCA],
 		Certificate: &secrets.Certificate{CommonName: "gardenlet", Usage: secrets.ClientCert, Validity: time.Hour},
-	}, signer, time.Now())
+	}, signer, c.clock.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

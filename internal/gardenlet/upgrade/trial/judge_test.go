@@ -1,4 +1,4 @@
-package guard
+package trial
 
 import (
 	"strings"
@@ -9,8 +9,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"gardener.cloud/gardener/internal/gardenlet/upgrade/trial"
 )
 
 var begin = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
@@ -54,76 +52,76 @@ func TestJudge(t *testing.T) {
 	}
 	ending := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: begin} }
 	for name, tc := range map[string]struct {
-		observed
+		Observed
 		noLease bool
 		// partly says that not all objects have been applied.
 		partly bool
 		// offline says that the new gardenlet has not reached the garden.
 		offline bool
 		after   time.Duration
-		want    verdict
+		want    Verdict
 		failed  string
 	}{
 		"it leads for a minute": {
-			observed: observed{complete(0), []corev1.Pod{ready("new", 10*time.Second)}, held("new", 20*time.Second)},
-			after:    80 * time.Second, want: verdict{Works: true},
+			Observed: Observed{complete(0), []corev1.Pod{ready("new", 10*time.Second)}, held("new", 20*time.Second)},
+			after:    80 * time.Second, want: Verdict{Works: true},
 		},
 		"it leads for some seconds": {
-			observed: observed{complete(0), []corev1.Pod{ready("new", 10*time.Second)}, held("new", 20*time.Second)},
-			after:    30 * time.Second, want: verdict{RecheckIn: 50 * time.Second},
+			Observed: Observed{complete(0), []corev1.Pod{ready("new", 10*time.Second)}, held("new", 20*time.Second)},
+			after:    30 * time.Second, want: Verdict{RecheckIn: 50 * time.Second},
 		},
 		"its container restarted a moment ago": {
-			observed: observed{complete(0), []corev1.Pod{ready("new", 70*time.Second, restarted(1))}, held("new", 20*time.Second)},
-			after:    80 * time.Second, want: verdict{RecheckIn: 50 * time.Second},
+			Observed: Observed{complete(0), []corev1.Pod{ready("new", 70*time.Second, restarted(1))}, held("new", 20*time.Second)},
+			after:    80 * time.Second, want: Verdict{RecheckIn: 50 * time.Second},
 		},
 		"pods were not replaced": {
-			observed: observed{complete(0), []corev1.Pod{ready("old", -time.Hour, restarted(9))}, held("old", -time.Hour)},
-			after:    time.Minute, want: verdict{Works: true},
+			Observed: Observed{complete(0), []corev1.Pod{ready("old", -time.Hour, restarted(9))}, held("old", -time.Hour)},
+			after:    time.Minute, want: Verdict{Works: true},
 		},
 		"not all is applied, the old one works": {
-			observed: observed{complete(0), []corev1.Pod{ready("old", -time.Hour)}, held("old", -time.Hour)}, partly: true,
-			after: 9 * time.Minute, want: verdict{RecheckIn: time.Minute},
+			Observed: Observed{complete(0), []corev1.Pod{ready("old", -time.Hour)}, held("old", -time.Hour)}, partly: true,
+			after: 9 * time.Minute, want: Verdict{RecheckIn: time.Minute},
 		},
 		"all is never applied": {
-			observed: observed{complete(0), []corev1.Pod{ready("old", -time.Hour)}, held("old", -time.Hour)}, partly: true,
+			Observed: Observed{complete(0), []corev1.Pod{ready("old", -time.Hour)}, held("old", -time.Hour)}, partly: true,
 			after: 10 * time.Minute, failed: "its objects have not all been applied",
 		},
 		"it has not reached the garden": {
-			observed: observed{complete(0), []corev1.Pod{ready("new", 10*time.Second)}, held("new", 20*time.Second)}, offline: true,
-			after: 9 * time.Minute, want: verdict{RecheckIn: time.Minute},
+			Observed: Observed{complete(0), []corev1.Pod{ready("new", 10*time.Second)}, held("new", 20*time.Second)}, offline: true,
+			after: 9 * time.Minute, want: Verdict{RecheckIn: time.Minute},
 		},
 		"it never reaches the garden": {
-			observed: observed{complete(0), []corev1.Pod{ready("new", 10*time.Second)}, held("new", 20*time.Second)}, offline: true,
+			Observed: Observed{complete(0), []corev1.Pod{ready("new", 10*time.Second)}, held("new", 20*time.Second)}, offline: true,
 			after: 10 * time.Minute, failed: "it has not renewed the Lease of its seed in the garden",
 		},
 		"the old one leads still": {
-			observed: observed{complete(0), []corev1.Pod{ready("new", 10*time.Second), ready("old", -time.Hour, ending)}, held("old", -time.Hour)},
-			after:    9 * time.Minute, want: verdict{RecheckIn: time.Minute},
+			Observed: Observed{complete(0), []corev1.Pod{ready("new", 10*time.Second), ready("old", -time.Hour, ending)}, held("old", -time.Hour)},
+			after:    9 * time.Minute, want: Verdict{RecheckIn: time.Minute},
 		},
 		"old pods are there still": {
-			observed: observed{complete(1), []corev1.Pod{ready("new", 10*time.Second), ready("old", -time.Hour)}, held("old", -time.Hour)},
-			after:    9 * time.Minute, want: verdict{RecheckIn: time.Minute},
+			Observed: Observed{complete(1), []corev1.Pod{ready("new", 10*time.Second), ready("old", -time.Hour)}, held("old", -time.Hour)},
+			after:    9 * time.Minute, want: Verdict{RecheckIn: time.Minute},
 		},
 		"without a leader election": {
-			observed: observed{complete(0), []corev1.Pod{ready("new", 10*time.Second)}, nil}, noLease: true,
-			after: 70 * time.Second, want: verdict{Works: true},
+			Observed: Observed{complete(0), []corev1.Pod{ready("new", 10*time.Second)}, nil}, noLease: true,
+			after: 70 * time.Second, want: Verdict{Works: true},
 		},
 		"its image does not exist": {
-			observed: observed{complete(1), []corev1.Pod{ready("new", 10*time.Second, unpulled), ready("old", -time.Hour)}, held("old", -time.Hour)},
+			Observed: Observed{complete(1), []corev1.Pod{ready("new", 10*time.Second, unpulled), ready("old", -time.Hour)}, held("old", -time.Hour)},
 			after:    10 * time.Minute, failed: `it does not work after 10m0s: Pod "new": container "gardenlet": ImagePullBackOff`,
 		},
 		"it crashes": {
-			observed: observed{complete(1), []corev1.Pod{ready("new", 10*time.Second, restarted(3)), ready("old", -time.Hour)}, held("old", -time.Hour)},
+			Observed: Observed{complete(1), []corev1.Pod{ready("new", 10*time.Second, restarted(3)), ready("old", -time.Hour)}, held("old", -time.Hour)},
 			after:    time.Minute, failed: `Pod "new": container "gardenlet" has restarted 3 times, the last time with exit code 1 (Error)`,
 		},
 		"it never leads": {
-			observed: observed{complete(0), []corev1.Pod{ready("new", 10*time.Second)}, held("", 0)},
+			Observed: Observed{complete(0), []corev1.Pod{ready("new", 10*time.Second)}, held("", 0)},
 			after:    10 * time.Minute, failed: `none of its pods holds Lease "lease"`,
 		},
-		"it was deleted": {observed: observed{}, after: 10 * time.Minute, failed: `Deployment "gardenlet" does not exist`},
+		"it was deleted": {Observed: Observed{}, after: 10 * time.Minute, failed: `Deployment "gardenlet" does not exist`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			try := &trial.Trial{Since: metav1.NewTime(begin), Applied: metav1.NewTime(begin), Lease: "lease"}
+			try := &Trial{Since: metav1.NewTime(begin), Applied: metav1.NewTime(begin), Lease: "lease"}
 			if tc.partly {
 				try.Applied = metav1.Time{}
 			}
@@ -133,13 +131,13 @@ func TestJudge(t *testing.T) {
 			if tc.noLease {
 				try.Lease = ""
 			}
-			got := judge(try, tc.observed, begin.Add(tc.after))
+			got := Judge(try, tc.Observed, begin.Add(tc.after))
 			if tc.failed != "" {
 				if !strings.Contains(got.Failed, tc.failed) || got.Works {
-					t.Errorf("judge() = %+v, want that it failed with %q", got, tc.failed)
+					t.Errorf("Judge() = %+v, want that it failed with %q", got, tc.failed)
 				}
 			} else if got != tc.want {
-				t.Errorf("judge() = %+v, want %+v", got, tc.want)
+				t.Errorf("Judge() = %+v, want %+v", got, tc.want)
 			}
 		})
 	}
