@@ -78,7 +78,7 @@ func (b *bench) shoot() (*corev1beta1.Shoot, error) {
 	seconds := func(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
 	shoot.Spec.Kubernetes.ClusterAutoscaler = &corev1beta1.ClusterAutoscaler{
 		ScaleDownDelayAfterAdd: seconds(b.unneeded), ScaleDownUnneededTime: seconds(b.unneeded), ScanInterval: seconds(10 * time.Second),
-		MaxEmptyBulkDelete: new(int32(10)), IgnoreDaemonsetsUtilization: new(true),
+		MaxScaleDownParallelism: new(int32(10)), IgnoreDaemonsetsUtilization: new(true),
 	}
 	return shoot, nil
 }
