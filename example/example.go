@@ -1,4 +1,4 @@
-// Package example holds manifests to start with. A local landscape has all but Shoots and the ManagedSeed, which are for users to apply.
+// Package example holds manifests to start with. A local landscape has all but Shoots, the ManagedSeed and the Plant, which are for users to apply.
 package example
 
 import (
@@ -32,6 +32,9 @@ const ManagedSeed = "managedseed.yaml"
 
 // ManagedSeedLocal is the file with a ManagedSeed in a landscape, and all that it refers to.
 const ManagedSeedLocal = "managedseed-local.yaml"
+
+// Plant is the file with a Plant and the kubeconfig of its cluster.
+const Plant = "plant.yaml"
 
 // The files for shoots on servers that exist, which provider-hosts makes machines of.
 const (

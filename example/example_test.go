@@ -21,11 +21,11 @@ func TestObjects(t *testing.T) {
 		}
 	}
 	strict := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Strict: true})
-	objects, err := Objects(Project, CloudProfile, Credentials, Shoot, ShootWorkerless, ShootHA, ShootRuntime, ManagedSeed, ManagedSeedLocal, HostsCloudProfile, HostsCredentials, HostsShoot)
+	objects, err := Objects(Project, CloudProfile, Credentials, Shoot, ShootWorkerless, ShootHA, ShootRuntime, ManagedSeed, ManagedSeedLocal, Plant, HostsCloudProfile, HostsCredentials, HostsShoot)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(objects) != 19 {
+	if len(objects) != 21 {
 		t.Errorf("there are %d objects", len(objects))
 	}
 	for _, object := range objects {

@@ -35,6 +35,7 @@ import (
 	"gardener.cloud/gardener/internal/controllermanager/managedseed"
 	"gardener.cloud/gardener/internal/controllermanager/managedseedset"
 	"gardener.cloud/gardener/internal/controllermanager/namespacedcloudprofile"
+	"gardener.cloud/gardener/internal/controllermanager/plant"
 	"gardener.cloud/gardener/internal/controllermanager/project"
 	"gardener.cloud/gardener/internal/controllermanager/project/activity"
 	"gardener.cloud/gardener/internal/controllermanager/project/resourcequota"
@@ -56,6 +57,7 @@ import (
 	"gardener.cloud/gardener/internal/controllermanager/shootstate/finalizer"
 	"gardener.cloud/gardener/internal/process"
 	configvalidation "gardener.cloud/gardener/internal/validation/config"
+	"gardener.cloud/gardener/pkg/destination"
 )
 
 // Name is the name of the command.
@@ -94,7 +96,7 @@ func Component() process.Component[Config] {
 			options.Controller.ReconciliationTimeout = reconciliationTimeout
 		},
 		Wire: func(ctx context.Context, p *process.Process, c *Config) error {
-			return AddControllers(ctx, p.Manager, &c.Controllers)
+			return AddControllers(ctx, p.Manager, &c.Controllers, destination.Host)
 		},
 	}
 }
@@ -112,8 +114,11 @@ var Trim toolscache.TransformFunc = func(in any) (any, error) {
 	return obj, nil
 }
 
-// AddControllers adds all controllers to a manager. The configuration has its defaults.
-func AddControllers(ctx context.Context, mgr manager.Manager, c *controllermanagerconfigv1alpha1.ControllerManagerControllerConfiguration) error {
+// AddControllers adds all controllers to a manager. The configuration has its defaults. What blocked returns, such as destination.Host, is why not to connect
+// to a host that a tenant names, or "".
+func AddControllers(
+	ctx context.Context, mgr manager.Manager, c *controllermanagerconfigv1alpha1.ControllerManagerControllerConfiguration, blocked func(host string) string,
+) error {
 	if err := references.Add(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
@@ -173,6 +178,9 @@ func AddControllers(ctx context.Context, mgr manager.Manager, c *controllermanag
 			return exposureclass.Add(mgr, exposureclass.Values{ConcurrentSyncs: *c.ExposureClass.ConcurrentSyncs})
 		}},
 		{"quota", func() error { return quota.Add(mgr, quota.Values{ConcurrentSyncs: *c.Quota.ConcurrentSyncs}) }},
+		{"plant", func() error {
+			return plant.Add(mgr, plant.Values{ConcurrentSyncs: *c.Plant.ConcurrentSyncs, SyncPeriod: c.Plant.SyncPeriod.Duration, Blocked: blocked, Clock: clk})
+		}},
 		{"project", func() error {
 			return project.Add(mgr, project.Values{ConcurrentSyncs: *c.Project.ConcurrentSyncs, Quotas: c.Project.Quotas})
 		}},

@@ -15,6 +15,9 @@ import (
 // handshakeTimeout is the end of a TLS handshake with a server of a user, and how long a connection to it is kept without requests.
 const handshakeTimeout = 30 * time.Second
 
+// ErrRedirected is the error of a client of a user's kubeconfig whose server answers with a redirect.
+var ErrRedirected = errors.New("the server redirects to another one, which is not followed")
+
 // ConfigOfUser returns the configuration of a kubeconfig that a user has written. It has to contain all that it uses: it would run programs of this
 // process, or read its files. Nor may its server be one that this process alone reaches: blocked, such as destination.Host, returns why not to connect
 // to a host, or "". Errors do not quote it. Its clients follow no redirects.
@@ -39,7 +42,7 @@ func refuseRedirects(config *rest.Config) {
 			response, err := transport.RoundTrip(request)
 			if err == nil && response.StatusCode >= 300 && response.StatusCode < 400 && response.StatusCode != http.StatusNotModified {
 				_ = response.Body.Close() // it is not read
-				return nil, errors.New("the server redirects to another one, which is not followed")
+				return nil, ErrRedirected
 			}
 			return response, err
 		})

@@ -1,7 +1,6 @@
 package destination
 
 import (
-	"fmt"
 	"net"
 	"syscall"
 	"time"
@@ -19,8 +18,17 @@ func Dialer(blocked func(host string) string) *net.Dialer {
 			return err
 		}
 		if reason := blocked(host); reason != "" {
-			return fmt.Errorf("the destination %s", reason)
+			return &BlockedError{Reason: reason}
 		}
 		return nil
 	}}
 }
+
+// BlockedError is the error of a connection that a Dialer refuses.
+type BlockedError struct {
+	// Reason is why, such as "must not be a link-local address".
+	Reason string
+}
+
+// Error implements error. It does not have the address, which may be that of a name in a private DNS zone.
+func (e *BlockedError) Error() string { return "the destination " + e.Reason }

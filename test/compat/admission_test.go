@@ -40,7 +40,7 @@ func TestAdmissionPlugins(t *testing.T) {
 	}
 	for _, name := range options.RecommendedPluginOrder {
 		// These are webhooks in the facts, or only in the documents.
-		if !slices.Contains([]string{"OpenIDConnectPreset", "ClusterOpenIDConnectPreset", "SeedRestriction", "ShootRestriction"}, name) {
+		if !slices.Contains([]string{"PlantValidator", "OpenIDConnectPreset", "ClusterOpenIDConnectPreset", "SeedRestriction", "ShootRestriction"}, name) {
 			got = append(got, plugin{name, !options.DefaultOffPlugins.Has(name)})
 		}
 	}

@@ -146,6 +146,31 @@ func testAdmission(t *testing.T, e *env.Env) {
 			t.Errorf("delete the Seed when the Shoot is gone: %v", err)
 		}
 	})
+
+	t.Run("a Plant has its creator, and is created only if its Project is not being deleted", func(t *testing.T) {
+		project := &corev1beta1.Project{
+			ObjectMeta: metav1.ObjectMeta{Name: "plants", Finalizers: []string{"example.com/test"}}, Spec: corev1beta1.ProjectSpec{Namespace: new("garden-plants")},
+		}
+		plant := func(name string) *corev1beta1.Plant {
+			return &corev1beta1.Plant{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "garden-plants", Name: name},
+				Spec:       corev1beta1.PlantSpec{SecretRef: corev1.LocalObjectReference{Name: "kubeconfig"}},
+			}
+		}
+		first := plant("first")
+		create(t, admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden-plants"}}, project, first)
+		if by := first.Annotations["gardener.cloud/created-by"]; by != "admin" {
+			t.Errorf("created by %q, want admin", by)
+		}
+		confirm(ctx, t, admin, project)
+		if err := admin.Delete(ctx, project); err != nil {
+			t.Fatal(err)
+		}
+		if err := admin.Create(ctx, plant("second")); !apierrors.IsForbidden(err) {
+			t.Errorf("create a Plant in a Project that is being deleted: %v, want it forbidden", err)
+		}
+		env.Edit(t, admin, project, func(p *corev1beta1.Project) { p.Finalizers = nil })
+	})
 }
 
 // confirm confirms the deletion of an object.

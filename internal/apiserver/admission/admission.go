@@ -30,6 +30,7 @@ import (
 	"gardener.cloud/gardener/internal/apiserver/admission/managedseedshoot"
 	"gardener.cloud/gardener/internal/apiserver/admission/namespacedcloudprofilevalidator"
 	"gardener.cloud/gardener/internal/apiserver/admission/openidconnectpreset"
+	"gardener.cloud/gardener/internal/apiserver/admission/plantvalidator"
 	"gardener.cloud/gardener/internal/apiserver/admission/projectmutator"
 	"gardener.cloud/gardener/internal/apiserver/admission/resourcereferencemanager"
 	"gardener.cloud/gardener/internal/apiserver/admission/seedmutator"
@@ -87,7 +88,8 @@ func plugins() []plugin {
 		{name: projectmutator.Name, register: projectmutator.Register},
 		{name: deletionconfirmation.Name, register: deletionconfirmation.Register},
 		{name: finalizerremoval.Name, register: finalizerremoval.Register},
-		// The documents have the next two; the original removed them later.
+		// The documents have the next three; the original removed them later.
+		{name: plantvalidator.Name, register: plantvalidator.Register},
 		{name: openidconnectpreset.Name, register: openidconnectpreset.Register},
 		{name: clusteropenidconnectpreset.Name, register: clusteropenidconnectpreset.Register},
 		{name: customverbauthorizer.Name, register: customverbauthorizer.Register},

@@ -86,7 +86,7 @@ func (v Values) config() *controllermanagerconfigv1alpha1.ControllerManagerConfi
 }
 
 func (v Values) process() gardenerprocess.Values {
-	return gardenerprocess.Values{
+	process := gardenerprocess.Values{
 		Name: Name, Role: "controller-manager", Namespace: v.Namespace, Image: v.Image, Replicas: v.Replicas,
 		PriorityClass: constants.PriorityClassNameGardenSystem200, Config: v.config(),
 		Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP}},
@@ -94,6 +94,11 @@ func (v Values) process() gardenerprocess.Values {
 		Resources:        workload.Requests("20m", "80Mi"),
 		HighAvailability: v.Virtual.HighAvailability(resourcesv1alpha1.HighAvailabilityConfigTypeController), Autoscaled: v.Autoscaled, Virtual: v.Virtual,
 	}
+	if v.Virtual != nil {
+		// The clusters of Plants, whose addresses tenants choose: not in private networks, where a garden may have services of its own.
+		process.PodLabels = map[string]string{constants.NetworkPolicyToPublicNetworks: constants.NetworkPolicyAllowed}
+	}
+	return process
 }
 
 const (

@@ -44,9 +44,11 @@ func componentRoles() []client.Object {
 			// Finalizers and labels, and what is in the specs of Projects, Shoots and ControllerInstallations.
 			rule([]string{core}, []string{
 				"cloudprofiles", "controllerdeployments", "controllerinstallations", "controllerregistrations", "exposureclasses", "internalsecrets",
-				"namespacedcloudprofiles", "projects", "quotas", "secretbindings", "seeds", "shoots", "shootstates",
+				"namespacedcloudprofiles", "plants", "projects", "quotas", "secretbindings", "seeds", "shoots", "shootstates",
 			}, patch),
-			rule([]string{core}, []string{"cloudprofiles/status", "namespacedcloudprofiles/status", "projects/status", "seeds/status", "shoots/status"}, patch),
+			rule([]string{core}, []string{
+				"cloudprofiles/status", "namespacedcloudprofiles/status", "plants/status", "projects/status", "seeds/status", "shoots/status",
+			}, patch),
 			rule([]string{security}, []string{"credentialsbindings", "workloadidentities"}, patch),
 			rule([]string{seedManagement}, []string{"managedseeds", "managedseedsets", "managedseedsets/status"}, patch),
 			// The replicas of a ManagedSeedSet, which owns them.

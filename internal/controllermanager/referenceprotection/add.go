@@ -1,8 +1,8 @@
-// Package referenceprotection keeps Secrets and ConfigMaps from being deleted while Shoots, Seeds or ControllerDeployments refer to them.
+// Package referenceprotection keeps Secrets and ConfigMaps from being deleted while Shoots, Seeds, ControllerDeployments or Plants refer to them.
 //
 // It reconciles the objects that are referred to: a Secret that all Shoots of a project refer to is reconciled once, not once per Shoot.
 // There is one controller for all kinds that refer to them, as the finalizer may be removed only if no object of any kind does. Reads
-// Shoots, Seeds and ControllerDeployments, and metadata of Secrets and ConfigMaps; writes the finalizer
+// Shoots, Seeds, ControllerDeployments and Plants, and metadata of Secrets and ConfigMaps; writes the finalizer
 // "gardener.cloud/reference-protection" of all of them. Source: concepts.txt, Shoot controller, "Reference".
 package referenceprotection
 
@@ -30,7 +30,7 @@ var (
 	// protected are the kinds of objects that are kept, all of the core group.
 	protected = []string{references.Secret, references.ConfigMap}
 	// referrers are empty objects of the kinds that refer to them. These objects have the finalizer too, while they refer to any.
-	referrers = []client.Object{&corev1beta1.Shoot{}, &corev1beta1.Seed{}, &gardencorev1.ControllerDeployment{}}
+	referrers = []client.Object{&corev1beta1.Shoot{}, &corev1beta1.Seed{}, &gardencorev1.ControllerDeployment{}, &corev1beta1.Plant{}}
 )
 
 // Values are what the controllers work with.

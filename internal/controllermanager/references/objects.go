@@ -77,6 +77,10 @@ func all(obj client.Object) []Ref {
 		l.addCluster(obj.Spec.SeedName, obj.Spec.ShootRef)
 	case *corev1beta1.NamespacedCloudProfile:
 		l.add(CloudProfile, "", obj.Spec.Parent.Name)
+	case *corev1beta1.Plant:
+		if obj.DeletionTimestamp == nil {
+			l.add(Secret, obj.Namespace, obj.Spec.SecretRef.Name)
+		}
 	case *corev1beta1.SecretBinding:
 		l.add(Secret, cmp.Or(obj.SecretRef.Namespace, obj.Namespace), obj.SecretRef.Name)
 		l.addQuotas(obj.Namespace, obj.Quotas)

@@ -71,7 +71,7 @@ func (r Ref) ObjectKey() client.ObjectKey {
 func Add(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, kind := range []client.Object{
 		&corev1beta1.BackupBucket{}, &corev1beta1.BackupEntry{}, &corev1beta1.ControllerInstallation{}, &corev1beta1.ControllerRegistration{},
-		&corev1beta1.NamespacedCloudProfile{}, &corev1beta1.Project{}, &corev1beta1.SecretBinding{}, &corev1beta1.Seed{}, &corev1beta1.Shoot{},
+		&corev1beta1.NamespacedCloudProfile{}, &corev1beta1.Plant{}, &corev1beta1.Project{}, &corev1beta1.SecretBinding{}, &corev1beta1.Seed{}, &corev1beta1.Shoot{},
 		&gardencorev1.ControllerDeployment{}, &operationsv1alpha1.Bastion{}, &securityv1alpha1.CredentialsBinding{},
 		&seedmanagementv1alpha1.ManagedSeed{}, &rbacv1.ClusterRole{},
 	} {

@@ -102,6 +102,15 @@ func TestOf(t *testing.T) {
 		"BackupBucket":           {obj: &corev1beta1.BackupBucket{Spec: corev1beta1.BackupBucketSpec{SeedName: new("s")}}, want: []string{"Seed//s"}},
 		"BackupEntry":            {obj: &corev1beta1.BackupEntry{Spec: corev1beta1.BackupEntrySpec{ShootRef: shootRef}}, want: []string{"Shoot/garden/self"}},
 		"NamespacedCloudProfile": {obj: &corev1beta1.NamespacedCloudProfile{Spec: corev1beta1.NamespacedCloudProfileSpec{Parent: corev1beta1.CloudProfileReference{Name: "p"}}}, want: []string{"CloudProfile//p"}},
+		"Plant": {
+			obj:  &corev1beta1.Plant{ObjectMeta: in, Spec: corev1beta1.PlantSpec{SecretRef: corev1.LocalObjectReference{Name: "k"}}},
+			want: []string{"Secret/garden-dev/k"},
+		},
+		"Plant that is being deleted": {
+			obj: &corev1beta1.Plant{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", DeletionTimestamp: &metav1.Time{}}, Spec: corev1beta1.PlantSpec{SecretRef: corev1.LocalObjectReference{Name: "k"}},
+			},
+		},
 		"SecretBinding": {
 			obj:  &corev1beta1.SecretBinding{ObjectMeta: in, SecretRef: corev1.SecretReference{Name: "s"}, Quotas: quotas},
 			want: []string{"Quota/garden-dev/own", "Quota/other/quota", "Secret/garden-dev/s"},

@@ -35,6 +35,7 @@ func controllerManagerControllers(c *controllermanagerconfigv1alpha1.ControllerM
 		syncs("controllerDeploymentReference", c.ControllerDeploymentReference.ConcurrentSyncs),
 		syncs("controllerRegistration", c.ControllerRegistration.ConcurrentSyncs),
 		syncs("exposureClass", c.ExposureClass.ConcurrentSyncs),
+		syncs("plant", c.Plant.ConcurrentSyncs),
 		syncs("project", c.Project.ConcurrentSyncs),
 		syncs("quota", c.Quota.ConcurrentSyncs),
 		syncs("secretBinding", c.SecretBinding.ConcurrentSyncs),
@@ -61,6 +62,7 @@ func controllerManagerControllers(c *controllermanagerconfigv1alpha1.ControllerM
 	errs = append(errs, allPositive(
 		namedDuration{path.Child("cacheSyncTimeout"), c.CacheSyncTimeout},
 		namedDuration{path.Child("bastion", "maxLifetime"), c.Bastion.MaxLifetime},
+		namedDuration{path.Child("plant", "syncPeriod"), c.Plant.SyncPeriod},
 		namedDuration{path.Child("project", "staleSyncPeriod"), c.Project.StaleSyncPeriod},
 		namedDuration{path.Child("seed", "monitorPeriod"), c.Seed.MonitorPeriod},
 		namedDuration{path.Child("seed", "shootMonitorPeriod"), c.Seed.ShootMonitorPeriod},

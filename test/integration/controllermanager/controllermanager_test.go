@@ -23,6 +23,7 @@ import (
 
 const quotas = `
 controllers:
+  plant: {syncPeriod: 1s}
   project:
     minimumLifetimeDays: 0 # so that new Projects can be stale
     quotas:
@@ -62,6 +63,7 @@ func TestControllers(t *testing.T) {
 		{"a Shoot that moves to another seed reports whether that is ready", testMigrationConstraint},
 		{"a managed seed has the label of the seed of its Shoot", testManagedSeedLabel},
 		{"a set of managed seeds has as many as it says", testManagedSeedSet},
+		{"a Plant reports the health of its cluster", testPlant},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.test(t, g) })
 	}

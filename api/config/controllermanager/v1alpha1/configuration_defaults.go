@@ -37,6 +37,7 @@ func setControllerDefaults(c *ControllerManagerControllerConfiguration) {
 		&defaulting.Section(&c.ControllerDeploymentReference).ConcurrentSyncs,
 		&defaulting.Section(&c.ControllerRegistration).ConcurrentSyncs,
 		&defaulting.Section(&c.ExposureClass).ConcurrentSyncs,
+		&defaulting.Section(&c.Plant).ConcurrentSyncs,
 		&defaulting.Section(&c.Project).ConcurrentSyncs,
 		&defaulting.Section(&c.Quota).ConcurrentSyncs,
 		&defaulting.Section(&c.SecretBinding).ConcurrentSyncs,
@@ -65,6 +66,8 @@ func setControllerDefaults(c *ControllerManagerControllerConfiguration) {
 	}
 
 	defaulting.Duration(&c.Bastion.MaxLifetime, 24*time.Hour)
+
+	defaulting.Duration(&c.Plant.SyncPeriod, 30*time.Second)
 
 	defaulting.Unset(&c.Project.MinimumLifetimeDays, 30)
 	defaulting.Unset(&c.Project.StaleGracePeriodDays, 14)

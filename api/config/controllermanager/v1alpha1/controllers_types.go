@@ -44,6 +44,10 @@ type ControllerManagerControllerConfiguration struct {
 	// +optional
 	ExposureClass *ExposureClassControllerConfiguration `json:"exposureClass,omitempty"`
 
+	// Plant configures the controller that checks the clusters of Plants.
+	// +optional
+	Plant *PlantControllerConfiguration `json:"plant,omitempty"`
+
 	// Project configures the controllers for Projects.
 	// +optional
 	Project *ProjectControllerConfiguration `json:"project,omitempty"`
@@ -193,6 +197,17 @@ type ExposureClassControllerConfiguration struct {
 	// ConcurrentSyncs is how many objects are worked on at the same time. Defaults to 5.
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
+}
+
+// PlantControllerConfiguration configures the controller that checks the clusters of Plants.
+type PlantControllerConfiguration struct {
+	// ConcurrentSyncs is how many objects are worked on at the same time. Defaults to 5.
+	// +optional
+	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
+
+	// SyncPeriod is how often each cluster is checked. Defaults to 30s.
+	// +optional
+	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
 }
 
 // ProjectControllerConfiguration configures the controllers for Projects.

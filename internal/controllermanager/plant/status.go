@@ -1,0 +1,49 @@
+package plant
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/kube"
+)
+
+// report writes the status of a Plant if it differs, with events about what has changed.
+func (r *reconciler) report(ctx context.Context, plant *corev1beta1.Plant, o *observed) error {
+	before, current, now := plant.DeepCopy(), conditions(o), r.Clock.Now()
+	status := &plant.Status
+	for _, condition := range current {
+		status.Conditions, _ = kube.SetCondition(status.Conditions, condition, now)
+	}
+	status.ClusterInfo, status.ObservedGeneration = clusterInfo(status.ClusterInfo, o), &plant.Generation
+	if apiequality.Semantic.DeepEqual(before.Status, plant.Status) {
+		return nil
+	}
+	if err := r.gardenCache.Status().Patch(ctx, plant, client.StrategicMergeFrom(before)); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	for _, condition := range current {
+		r.announce(plant, kube.Condition(before.Status.Conditions, condition.Type), condition)
+		if condition.Status != corev1beta1.ConditionTrue {
+			break // the next one only follows from it
+		}
+	}
+	return nil
+}
+
+// announce records an event about a condition with another status than before. That of a new Plant is one only if it is not True.
+func (r *reconciler) announce(plant *corev1beta1.Plant, before *corev1beta1.Condition, condition corev1beta1.Condition) {
+	good := condition.Status == corev1beta1.ConditionTrue
+	if before == nil && good || before != nil && before.Status == condition.Status {
+		return
+	}
+	eventType := corev1.EventTypeWarning
+	if good {
+		eventType = corev1.EventTypeNormal
+	}
+	r.recorder.Eventf(plant, nil, eventType, condition.Reason, constants.EventActionHealthCheck, "%s: %s", condition.Type, condition.Message)
+}
