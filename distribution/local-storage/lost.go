@@ -74,9 +74,7 @@ func (l *lost) enqueue(volume any) {
 
 func (l *lost) nodeAdded(object any) {
 	if node, ok := object.(*corev1.Node); ok {
-		l.mutex.Lock()
-		defer l.mutex.Unlock()
-		delete(l.absent, node.Name)
+		l.present(node.Name)
 	}
 }
 
@@ -84,12 +82,23 @@ func (l *lost) nodeDeleted(object any) {
 	if missed, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = missed.Obj
 	}
-	if node, ok := object.(*corev1.Node); ok && node.Spec.Unschedulable {
+	if node, ok := object.(*corev1.Node); ok {
+		since := l.now()
+		if node.Spec.Unschedulable {
+			since = time.Time{}
+		}
 		l.mutex.Lock()
-		l.absent[node.Name] = time.Time{}
+		l.absent[node.Name] = since
 		l.mutex.Unlock()
 	}
 	l.enqueueAll()
+}
+
+// present forgets that a node did not exist.
+func (l *lost) present(node string) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	delete(l.absent, node)
 }
 
 // left returns how long the claims of a node that does not exist stay.
@@ -145,6 +154,7 @@ func (l *lost) sync(ctx context.Context, name string) error {
 	}
 	// The cache may be behind: a node that is in the API server has the data.
 	if _, err := l.client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{}); err == nil {
+		l.present(node) // it may have been registered again without an event
 		return nil
 	} else if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("read node %q: %w", node, err)

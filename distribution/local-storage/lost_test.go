@@ -130,6 +130,35 @@ func TestClaimsStayForAWhile(t *testing.T) {
 	sync(time.Minute, 1)
 }
 
+// What was known about a former node of the name does not count, also if the events of its return were missed.
+func TestNodesThatReturned(t *testing.T) {
+	client, deleted, _ := cluster(boundOn("b"), claimWith("1"))
+	l := newLost(client, 5*time.Minute)
+	if err := l.factory.Core().V1().PersistentVolumes().Informer().GetStore().Add(boundOn("b")); err != nil {
+		t.Fatal(err)
+	}
+	sync := func() {
+		t.Helper()
+		if err := l.sync(t.Context(), "pvc-1"); err != nil || len(deleted) > 0 {
+			t.Fatalf("%d claims were deleted, and the error is %v", len(deleted), err)
+		}
+	}
+	cordoned, nodes := nodeNamed("b"), client.CoreV1().Nodes()
+	cordoned.Spec.Unschedulable = true
+	l.nodeDeleted(cordoned)
+	if _, err := nodes.Create(t.Context(), nodeNamed("b"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	sync()
+	if err := nodes.Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	sync()
+	l.nodeDeleted(cordoned)
+	l.nodeDeleted(nodeNamed("b"))
+	sync()
+}
+
 // The claims of all other volumes stay.
 func TestOtherClaimsStay(t *testing.T) {
 	foreign := boundOn("b")

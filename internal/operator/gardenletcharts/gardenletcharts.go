@@ -130,8 +130,12 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err := r.runtimeAPI.List(ctx, gardens); err != nil {
 		return reconcile.Result{}, fmt.Errorf("list Gardens: %w", err)
 	}
-	if len(gardens.Items) != 1 || !reconciled(&gardens.Items[0], r.version) {
-		return reconcile.Result{}, nil // the watch of Gardens continues
+	if len(gardens.Items) != 1 {
+		return reconcile.Result{}, nil
+	}
+	garden := &gardens.Items[0]
+	if !reconciled(garden, r.version) {
+		return kube.Result(r.forget(ctx, garden)) // the watch of Gardens continues
 	}
 	step, err := r.following.Step(ctx)
 	if err != nil {
@@ -140,7 +144,6 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if len(step.Begun) > 0 {
 		logf.FromContext(ctx).Info("Updating charts of gardenlets", "seeds", step.Begun, "version", r.version)
 	}
-	garden := &gardens.Items[0]
 	r.report(ctx, garden, step)
 	if err := r.writeCondition(ctx, garden, step); err != nil {
 		return kube.Result(err)

@@ -12,6 +12,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
@@ -154,5 +155,42 @@ func TestWriteCondition(t *testing.T) {
 		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Errorf("conditions with %d followers (-want +got):\n%s", tc.followers, diff)
 		}
+	}
+}
+
+// What an operator of another version wrote does not count until the Garden is reconciled by this one.
+func TestForget(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := operatorv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		version    string
+		conditions []corev1beta1.Condition
+		want       []corev1beta1.ConditionStatus
+	}{
+		"of another version": {"v1.150.0", []corev1beta1.Condition{{Type: operatorv1alpha1.GardenletsUpdated, Status: corev1beta1.ConditionTrue}}, []corev1beta1.ConditionStatus{corev1beta1.ConditionUnknown}},
+		"of this version":    {"v1.151.0", []corev1beta1.Condition{{Type: operatorv1alpha1.GardenletsUpdated, Status: corev1beta1.ConditionTrue}}, []corev1beta1.ConditionStatus{corev1beta1.ConditionTrue}},
+		"no condition":       {"v1.150.0", nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			garden := &operatorv1alpha1.Garden{ObjectMeta: metav1.ObjectMeta{Name: "garden"}}
+			garden.Status.Gardener, garden.Status.Conditions = &corev1beta1.Gardener{Version: tc.version}, tc.conditions
+			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(garden).WithStatusSubresource(garden).Build()
+			r := &reconciler{version: "v1.151.0", runtimeAPI: c, runtimeCache: c, clock: testingclock.NewFakePassiveClock(time.Now())}
+			if _, err := r.Reconcile(t.Context(), reconcile.Request{}); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(garden), garden); err != nil {
+				t.Fatal(err)
+			}
+			var got []corev1beta1.ConditionStatus
+			for _, condition := range garden.Status.Conditions {
+				got = append(got, condition.Status)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -23,10 +23,31 @@ func (r *reconciler) writeCondition(ctx context.Context, garden *operatorv1alpha
 	if step.Followers > 0 {
 		after.Status.Conditions, _ = kube.SetCondition(after.Status.Conditions, condition(step, now), now)
 	} else {
-		after.Status.Conditions = slices.DeleteFunc(after.Status.Conditions, func(c corev1beta1.Condition) bool {
-			return c.Type == operatorv1alpha1.GardenletsUpdated
-		})
+		after.Status.Conditions = slices.DeleteFunc(after.Status.Conditions, isGardenletsUpdated)
 	}
+	return r.patch(ctx, garden, after)
+}
+
+func isGardenletsUpdated(c corev1beta1.Condition) bool {
+	return c.Type == operatorv1alpha1.GardenletsUpdated
+}
+
+// forget says in the condition that nothing is known about Gardenlets, if the Garden still has what an operator of another version wrote.
+func (r *reconciler) forget(ctx context.Context, garden *operatorv1alpha1.Garden) error {
+	ofOther := garden.Status.Gardener == nil || garden.Status.Gardener.Version != r.version
+	if !ofOther || !slices.ContainsFunc(garden.Status.Conditions, isGardenletsUpdated) {
+		return nil
+	}
+	after := garden.DeepCopy()
+	after.Status.Conditions, _ = kube.SetCondition(after.Status.Conditions, corev1beta1.Condition{
+		Type: operatorv1alpha1.GardenletsUpdated, Status: corev1beta1.ConditionUnknown, Reason: operatorv1alpha1.ReasonGardenNotReconciled,
+		Message: fmt.Sprintf("No gardenlet is updated until the Garden is reconciled by gardener-operator %s.", r.version),
+	}, r.clock.Now())
+	return r.patch(ctx, garden, after)
+}
+
+// patch writes the conditions of a Garden if they have changed.
+func (r *reconciler) patch(ctx context.Context, garden, after *operatorv1alpha1.Garden) error {
 	if apiequality.Semantic.DeepEqual(after.Status.Conditions, garden.Status.Conditions) {
 		return nil
 	}
