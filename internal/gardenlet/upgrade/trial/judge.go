@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,7 +33,8 @@ const (
 type Observed struct {
 	// Deployment is nil if it does not exist.
 	Deployment *appsv1.Deployment
-	Pods       []corev1.Pod
+	// Pods are those that have not ended.
+	Pods []corev1.Pod
 	// Lease is that of the leader election. Nil if it does not exist.
 	Lease *coordinationv1.Lease
 }
@@ -53,7 +55,10 @@ func Observe(ctx context.Context, reader client.Reader, t *Trial) (Observed, err
 	if err := reader.List(ctx, pods, client.InNamespace(constants.GardenNamespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return o, fmt.Errorf("list pods of the gardenlet: %w", err)
 	}
-	o.Pods = pods.Items
+	// One that was evicted, or ended with its node, stays until it is collected, and another one replaces it.
+	o.Pods = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
+		return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+	})
 	if t.Lease == "" {
 		o.Lease = nil
 		return o, nil

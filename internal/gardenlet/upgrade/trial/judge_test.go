@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 var begin = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
@@ -140,5 +142,31 @@ func TestJudge(t *testing.T) {
 				t.Errorf("Judge() = %+v, want %+v", got, tc.want)
 			}
 		})
+	}
+}
+
+// A pod that was evicted stays for hours, and says nothing about the gardenlet.
+func TestObserveSkipsPodsThatHaveEnded(t *testing.T) {
+	labels := map[string]string{"app": "gardener", "role": "gardenlet"}
+	pod := func(name string, phase corev1.PodPhase) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name, Labels: labels}, Status: corev1.PodStatus{Phase: phase}}
+	}
+	seed := fake.NewClientBuilder().WithObjects(
+		&appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet"},
+			Spec:       appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}},
+		},
+		pod("evicted", corev1.PodFailed), pod("ended", corev1.PodSucceeded), pod("pending", corev1.PodPending), pod("running", corev1.PodRunning),
+	).Build()
+	o, err := Observe(t.Context(), seed, &Trial{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for i := range o.Pods {
+		names = append(names, o.Pods[i].Name)
+	}
+	if want := []string{"pending", "running"}; !slices.Equal(names, want) {
+		t.Errorf("Observe() has pods %v, want %v", names, want)
 	}
 }
