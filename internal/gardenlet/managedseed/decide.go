@@ -107,6 +107,17 @@ type deployed struct {
 	Retry bool
 }
 
+// recheckIn returns when a gardenlet is checked again. While it is tried, that is often: the Lease of its leader is not watched.
+func (d deployed) recheckIn(period time.Duration) time.Duration {
+	if d.Trial.State == trial.Trying {
+		period = min(period, trial.SteadyTime)
+	}
+	if recheck := d.Verdict.RecheckIn; recheck > 0 {
+		period = min(period, recheck)
+	}
+	return period
+}
+
 // decide returns what is to be done. What was requested before does not count: the last change of a user is never rolled back because of it.
 func decide(d deployed) step {
 	if d.Trial.ID != d.ID {

@@ -88,11 +88,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.report(ctx, object, shootCondition(true, shoot), registered(object.Name, seed), health(current, r.Clock.Now())); err != nil {
 		return kube.Result(err)
 	}
-	period := r.Config.SyncPeriod.Duration
-	if recheck := current.Verdict.RecheckIn; recheck > 0 {
-		period = min(period, recheck)
-	}
-	return waiting(period, r.renewed(ctx, object))
+	return waiting(current.recheckIn(r.Config.SyncPeriod.Duration), r.renewed(ctx, object))
 }
 
 // waiting returns when to check again, unless there is an error.

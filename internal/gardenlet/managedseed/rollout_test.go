@@ -58,6 +58,27 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// A gardenlet that waits for nothing but its Lease works long before the end of its trial.
+func TestRecheckIn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		state         trial.State
+		recheck, want time.Duration
+	}{
+		"it works":                                 {trial.Succeeded, 0, time.Hour},
+		"it was rolled back":                       {trial.RolledBack, 2 * time.Minute, 2 * time.Minute},
+		"it is tried":                              {trial.Trying, 9 * time.Minute, time.Minute},
+		"it is tried, and works in some seconds":   {trial.Trying, 5 * time.Second, 5 * time.Second},
+		"it is tried, without one to roll back to": {trial.Trying, 0, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := deployed{Trial: record("a", tc.state, true), Verdict: trial.Verdict{RecheckIn: tc.recheck}}
+			if got := d.recheckIn(time.Hour); got != tc.want {
+				t.Errorf("recheckIn() = %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestHealth(t *testing.T) {
 	crash, starts := &problem{Reason: reasonCrash, Message: "it ended"}, &problem{"RollingOut", "1 of 2 pods", true}
 	bad := trial.Verdict{Failed: "it does not work"}
