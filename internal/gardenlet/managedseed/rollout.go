@@ -81,8 +81,10 @@ func (r *reconciler) rollOut(ctx context.Context, want *rollout) (deployed, erro
 	if want.seed != nil && gardenletReady(want.seed).Status == corev1beta1.ConditionTrue {
 		t.Confirmed = confirmed(t, observed)
 	}
+	now := r.Clock.Now()
+	since := r.judgements.since(client.ObjectKeyFromObject(want.object), now)
 	d := deployed{
-		ID: want.id, Trial: t, Verdict: trial.Judge(t, observed, r.Clock.Now()), Problem: diagnose(observed, want.seed),
+		ID: want.id, Trial: t, Verdict: inTime(trial.Judge(t, observed, now), t, since, now), Problem: diagnose(observed, want.seed),
 		Retry: t.Generation != want.object.Generation && !renews(want.object),
 	}
 	working := t.State == trial.Succeeded || t.State == "" && observed.Deployment != nil && kube.DeploymentComplete(observed.Deployment) == nil

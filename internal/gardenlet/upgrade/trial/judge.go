@@ -86,6 +86,8 @@ type Verdict struct {
 	Works bool
 	// Failed is why it does not.
 	Failed string
+	// Late says that it has failed by the time only.
+	Late bool
 	// RecheckIn is when time alone may change that.
 	RecheckIn time.Duration
 }
@@ -117,7 +119,7 @@ func Judge(t *Trial, o Observed, now time.Time) Verdict {
 	}
 	left := Timeout - now.Sub(t.Since.Time)
 	if left <= 0 {
-		return Verdict{Failed: fmt.Sprintf("it does not work after %s: %s", Timeout, reason)}
+		return Verdict{Failed: fmt.Sprintf("it does not work after %s: %s", Timeout, reason), Late: true}
 	}
 	return Verdict{RecheckIn: left}
 }

@@ -135,7 +135,7 @@ func TestJudge(t *testing.T) {
 			}
 			got := Judge(try, tc.Observed, begin.Add(tc.after))
 			if tc.failed != "" {
-				if !strings.Contains(got.Failed, tc.failed) || got.Works {
+				if !strings.Contains(got.Failed, tc.failed) || got.Works || got.Late != (tc.after == Timeout) {
 					t.Errorf("Judge() = %+v, want that it failed with %q", got, tc.failed)
 				}
 			} else if got != tc.want {
