@@ -160,6 +160,9 @@ func steadySince(t *Trial, o Observed) (time.Time, string) {
 	if err := kube.DeploymentComplete(o.Deployment); err != nil {
 		return time.Time{}, err.Error()
 	}
+	if ptr.Deref(o.Deployment.Spec.Replicas, 1) == 0 {
+		return since, "" // it is to have no pods
+	}
 	if !leads {
 		return time.Time{}, fmt.Sprintf("none of its pods holds Lease %q", t.Lease)
 	}

@@ -39,6 +39,11 @@ func TestJudge(t *testing.T) {
 			Status: appsv1.DeploymentStatus{Replicas: 1 + surplus, UpdatedReplicas: 1, AvailableReplicas: 1},
 		}
 	}
+	scaled := func(pods int32) *appsv1.Deployment {
+		d := complete(0)
+		d.Spec.Replicas, d.Status = new(int32(0)), appsv1.DeploymentStatus{Replicas: pods, AvailableReplicas: pods}
+		return d
+	}
 	held := func(by string, since time.Duration) *coordinationv1.Lease {
 		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: new(by + "_uid"), AcquireTime: &metav1.MicroTime{Time: begin.Add(since)}}}
 	}
@@ -119,6 +124,14 @@ func TestJudge(t *testing.T) {
 		"it never leads": {
 			Observed: Observed{complete(0), []corev1.Pod{ready("new", 10*time.Second)}, held("", 0)},
 			after:    10 * time.Minute, failed: `none of its pods holds Lease "lease"`,
+		},
+		"it is to have no pods": {
+			Observed: Observed{scaled(0), nil, held("old", -time.Hour)}, offline: true,
+			after: time.Minute, want: Verdict{Works: true},
+		},
+		"it is to have no pods, one is not gone": {
+			Observed: Observed{scaled(1), []corev1.Pod{ready("old", -time.Hour)}, held("old", -time.Hour)}, offline: true,
+			after: 9 * time.Minute, want: Verdict{RecheckIn: time.Minute},
 		},
 		"it was deleted": {Observed: Observed{}, after: 10 * time.Minute, failed: `Deployment "gardenlet" does not exist`},
 	} {
