@@ -110,7 +110,10 @@ func (r *reconciler) act(ctx context.Context, what step, want *rollout, d *deplo
 		if err := r.begin(ctx, want, t, working); err != nil {
 			return err
 		}
-		d.Verdict, d.Problem = trial.Verdict{RecheckIn: trial.SteadyTime}, nil
+		d.Verdict = trial.Verdict{RecheckIn: trial.SteadyTime}
+		if t.State == trial.Trying { // what is known is about the gardenlet before
+			d.Problem = nil
+		}
 	case succeed:
 		log.Info("The gardenlet works", "release", want.id)
 		t.State, t.Since, t.Reason, t.Previous = trial.Succeeded, metav1.NewTime(r.Clock.Now()), "", nil
@@ -144,7 +147,8 @@ func (r *reconciler) act(ctx context.Context, what step, want *rollout, d *deplo
 	return nil
 }
 
-// begin records what there is before a gardenlet is applied. The API server checks all objects first, so that one that it refuses changes nothing.
+// begin records what there is before a gardenlet is applied. The API server checks all objects first, so that one that it refuses changes nothing. If
+// none of them differs, nothing is tried, so that a later change is rolled back to them.
 func (r *reconciler) begin(ctx context.Context, want *rollout, t *trial.Trial, working bool) error {
 	differs, err := trial.Differ(ctx, want.shootClient, want.shootClient, want.objects)
 	if err != nil {
@@ -155,8 +159,13 @@ func (r *reconciler) begin(ctx context.Context, want *rollout, t *trial.Trial, w
 		return err
 	}
 	switch {
-	case differs == "":
-		t.Previous = nil // it is the one before
+	case differs == "" && t.State == trial.Trying: // what is tried stays so
+		t.ID, t.Generation = want.id, want.object.Generation
+		return t.Write(ctx, want.shootClient)
+	case differs == "" && t.ID != want.id && (working || t.State == trial.RolledBack): // what works, or was rolled back to
+		t.ID, t.Generation, t.State, t.Reason, t.Lease = want.id, want.object.Generation, trial.Succeeded, "", want.lease
+		t.Since, t.Previous = metav1.NewTime(r.Clock.Now()), nil
+		return t.Write(ctx, want.shootClient)
 	case len(t.Previous) > 0: // another one that did not work, or is tried: the one before both counts
 		t.Keep(current)
 	case working:
