@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -102,5 +103,51 @@ func TestBeginWhatIsThere(t *testing.T) {
 				t.Errorf("begin() has recorded (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A gardenlet that replaces one that is tried may lack an object of that, such as image vector overwrites. It is what it was before, so that a roll-back
+// leads to the gardenlet before both.
+func TestBeginRestoresWhatTheNextOneLacks(t *testing.T) {
+	shoot := shootWith(t, config("deployment", "tried"), config("overwrites", "tried"), config("created", "tried"))
+	unlisted := func(object client.Object) trial.Previous {
+		u := toUnstructured(t, object)
+		u.SetKind("Secret")
+		return trial.Previous{Object: u}
+	}
+	elsewhere := toUnstructured(t, config("elsewhere", "by the record"))
+	elsewhere.SetNamespace("kube-system")
+	record := recorded(t, shoot, trial.Trial{ID: "tried", State: trial.Trying, Previous: []trial.Previous{
+		{Object: toUnstructured(t, config("deployment", "before"))},
+		{Object: toUnstructured(t, config("overwrites", "before"))},
+		{Object: toUnstructured(t, config("created", "")), Missing: true},
+		unlisted(config("secret", "by the record")),
+		{Object: elsewhere},
+	}})
+	r := &reconciler{Values: Values{Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}}
+	next := &rollout{
+		shootClient: shoot, object: &seedmanagementv1alpha1.ManagedSeed{}, id: "next", objects: []client.Object{config("deployment", "next")},
+	}
+	if err := r.begin(t.Context(), next, record, false); err != nil {
+		t.Fatal(err)
+	}
+	if len(record.Previous) != 5 {
+		t.Errorf("the record has %d objects before, want 5: a later gardenlet may have them again", len(record.Previous))
+	}
+	configs := &corev1.ConfigMapList{}
+	if err := shoot.List(t.Context(), configs); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, c := range configs.Items {
+		got[c.Name] = c.Data["a"]
+	}
+	delete(got, "deployment") // the fake client applies what is a dry run
+	if diff := cmp.Diff(map[string]string{"overwrites": "before"}, got); diff != "" {
+		t.Errorf("ConfigMaps (-want +got):\n%s", diff)
+	}
+	secret := &corev1.Secret{}
+	if err := shoot.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "secret"}, secret); !apierrors.IsNotFound(err) {
+		t.Errorf("what is no optional object of the chart was applied: %v", err)
 	}
 }

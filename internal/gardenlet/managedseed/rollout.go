@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -158,6 +159,9 @@ func (r *reconciler) begin(ctx context.Context, want *rollout, t *trial.Trial, w
 	if err != nil {
 		return err
 	}
+	if err := want.restoreOthers(ctx, t); err != nil {
+		return err
+	}
 	switch {
 	case differs == "" && t.State == trial.Trying: // what is tried stays so
 		t.ID, t.Generation = want.id, want.object.Generation
@@ -194,7 +198,7 @@ func (r *reconciler) rollBack(ctx context.Context, want *rollout, t *trial.Trial
 
 // restore applies the objects before. Only those that are objects of the chart: the record could name any.
 func (w *rollout) restore(ctx context.Context, t *trial.Trial) error {
-	previous, err := trial.Of(t.Previous, w.objects, w.shootClient.Scheme())
+	previous, _, err := trial.Of(t.Previous, w.objects, w.shootClient.Scheme())
 	if err != nil {
 		return err
 	}
@@ -202,6 +206,21 @@ func (w *rollout) restore(ctx context.Context, t *trial.Trial) error {
 		return err
 	}
 	return trial.Restore(ctx, w.shootClient, previous)
+}
+
+// optional are the kinds of objects that the chart has with some values only. All of them are in the namespace of the gardenlet.
+var optional = []schema.GroupKind{{Kind: "ConfigMap"}, {Kind: "ServiceAccount"}, {Group: "policy", Kind: "PodDisruptionBudget"}}
+
+// restoreOthers applies those objects before that only the gardenlet has that another one replaces: its roll-back would not. Objects of other kinds are in
+// every gardenlet, and the record could name any.
+func (w *rollout) restoreOthers(ctx context.Context, t *trial.Trial) error {
+	_, others, err := trial.Of(t.Previous, w.objects, w.shootClient.Scheme())
+	if err != nil {
+		return err
+	}
+	return trial.Restore(ctx, w.shootClient, slices.DeleteFunc(others, func(p trial.Previous) bool {
+		return p.Object.GetNamespace() != constants.GardenNamespace || !slices.Contains(optional, p.Object.GroupVersionKind().GroupKind())
+	}))
 }
 
 // markBootstrapped annotates the pods of a gardenlet with when it got new bootstrap credentials, if it did: pods of before start again for them, too.
