@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"slices"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -79,9 +81,7 @@ func (r *reconciler) rollOut(ctx context.Context, want *rollout) (deployed, erro
 	if err != nil {
 		return deployed{}, err
 	}
-	if want.seed != nil && gardenletReady(want.seed).Status == corev1beta1.ConditionTrue {
-		t.Confirmed = confirmed(t, observed)
-	}
+	t.Confirmed = confirmed(t, observed, want.seed)
 	now := r.Clock.Now()
 	since := r.judgements.since(client.ObjectKeyFromObject(want.object), now)
 	d := deployed{
@@ -92,14 +92,27 @@ func (r *reconciler) rollOut(ctx context.Context, want *rollout) (deployed, erro
 	return d, r.act(ctx, decide(d), want, &d, working)
 }
 
-// confirmed returns the pod that reaches the garden, by the Seed, which says that its gardenlet is ready. It says so of the gardenlet before for some
-// seconds, until gardener-controller-manager finds that the Lease in the garden is not renewed (monitorPeriod). A trial takes longer: the pod has to
-// lead for trial.SteadyTime, and nothing else renews that Lease.
-func confirmed(t *trial.Trial, o trial.Observed) string {
-	if t.Lease == "" && len(o.Pods) > 0 {
-		return o.Pods[0].Name
+// confirmed returns the pod that reaches the garden, or "", by the Seed, which may be nil. GardenletReady may be of the gardenlet before, or be kept by
+// another process that renews the same Lease in the garden. So the pod that leads must have written the status, too: its name with each success of the
+// flow of the Seed, and the last operation with each change of its progress or its error.
+func confirmed(t *trial.Trial, o trial.Observed, seed *corev1beta1.Seed) string {
+	if seed == nil || gardenletReady(seed).Status != corev1beta1.ConditionTrue {
+		return ""
 	}
-	return o.Leader()
+	writer := ptr.Deref(seed.Status.Gardener, corev1beta1.Gardener{}).Name
+	if t.Lease == "" {
+		return writer
+	}
+	if leader := o.Leader(); leader == writer || writtenSince(seed, o.Lease) {
+		return leader
+	}
+	return ""
+}
+
+// writtenSince says whether the last operation of a Seed was written after the leader got its Lease. Both times are by the clock of that.
+func writtenSince(seed *corev1beta1.Seed, lease *coordinationv1.Lease) bool {
+	last := seed.Status.LastOperation
+	return last != nil && lease != nil && lease.Spec.AcquireTime != nil && last.LastUpdateTime.After(lease.Spec.AcquireTime.Time)
 }
 
 // act does what was decided, and changes what is known accordingly. Working says that the gardenlet of before is one to roll back to.

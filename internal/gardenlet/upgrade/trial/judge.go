@@ -167,7 +167,7 @@ func steadySince(t *Trial, o Observed) (time.Time, string) {
 		return time.Time{}, fmt.Sprintf("none of its pods holds Lease %q", t.Lease)
 	}
 	if !confirmed {
-		return time.Time{}, "it has not renewed the Lease of its seed in the garden"
+		return time.Time{}, "it has not reached the garden"
 	}
 	return since, ""
 }

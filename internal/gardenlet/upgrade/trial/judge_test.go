@@ -99,7 +99,7 @@ func TestJudge(t *testing.T) {
 		},
 		"it never reaches the garden": {
 			Observed: Observed{complete(0), []corev1.Pod{ready("new", 10*time.Second)}, held("new", 20*time.Second)}, offline: true,
-			after: 10 * time.Minute, failed: "it has not renewed the Lease of its seed in the garden",
+			after: 10 * time.Minute, failed: "it has not reached the garden",
 		},
 		"the old one leads still": {
 			Observed: Observed{complete(0), []corev1.Pod{ready("new", 10*time.Second), ready("old", -time.Hour, ending)}, held("old", -time.Hour)},

@@ -70,6 +70,7 @@ func TestRollBack(t *testing.T) {
 	c.awaitCondition(t, "child", healthy, corev1beta1.ConditionProgressing, `condition GardenletReady of Seed "child" is Unknown`)
 	env.EditStatus(t, c.garden, env.Named[*corev1beta1.Seed]("", "child"), func(s *corev1beta1.Seed) {
 		s.Status.Conditions = append(s.Status.Conditions, corev1beta1.Condition{Type: corev1beta1.SeedGardenletReady, Status: corev1beta1.ConditionTrue})
+		s.Status.Gardener = &corev1beta1.Gardener{Name: "first"}
 	})
 	c.awaitCondition(t, "child", healthy, corev1beta1.ConditionTrue, "works")
 
@@ -128,6 +129,9 @@ func TestRollBack(t *testing.T) {
 	c.pod(t, "fourth")
 	c.lead(t, "fourth")
 	c.complete(t)
+	env.EditStatus(t, c.garden, env.Named[*corev1beta1.Seed]("", "child"), func(s *corev1beta1.Seed) {
+		s.Status.Gardener = &corev1beta1.Gardener{Name: "fourth"}
+	})
 	clk.SetTime(clk.Now().Add(2 * time.Minute))
 	c.touch(t, "fourth")
 	c.awaitCondition(t, "child", healthy, corev1beta1.ConditionTrue, "works")
