@@ -86,7 +86,7 @@ func (r *reconciler) rollOut(ctx context.Context, want *rollout) (deployed, erro
 	since := r.judgements.since(client.ObjectKeyFromObject(want.object), now)
 	d := deployed{
 		ID: want.id, Trial: t, Verdict: inTime(trial.Judge(t, observed, now), t, since, now), Problem: diagnose(observed, want.seed),
-		Retry: t.Generation != want.object.Generation && !renews(want.object),
+		Retry: retries(t, want.object, want.seed, now),
 	}
 	working := t.State == trial.Succeeded || t.State == "" && observed.Deployment != nil && kube.DeploymentComplete(observed.Deployment) == nil
 	return d, r.act(ctx, decide(d), want, &d, working)
