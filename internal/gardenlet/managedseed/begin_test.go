@@ -151,3 +151,29 @@ func TestBeginRestoresWhatTheNextOneLacks(t *testing.T) {
 		t.Errorf("what is no optional object of the chart was applied: %v", err)
 	}
 }
+
+// A trial whose ten minutes have passed while this process did not run is rolled back only after another ten minutes.
+func TestRollOutAfterAnInterruption(t *testing.T) {
+	now := time.Unix(0, 0).Add(time.Hour)
+	clk := clocktesting.NewFakePassiveClock(now)
+	shoot := shootWith(t, config("c", "tried"))
+	hourAgo := metav1.NewTime(time.Unix(0, 0))
+	record := recorded(t, shoot, trial.Trial{
+		ID: "tried", State: trial.Trying, Since: hourAgo, Applied: hourAgo, Previous: []trial.Previous{{Object: toUnstructured(t, config("c", "before"))}},
+	})
+	if err := record.Write(t.Context(), shoot); err != nil {
+		t.Fatal(err)
+	}
+	r := &reconciler{Values: Values{Clock: clk}}
+	want := &rollout{shootClient: shoot, object: &seedmanagementv1alpha1.ManagedSeed{}, id: "tried", objects: []client.Object{config("c", "tried")}}
+	for minutes := 0; minutes <= 10; minutes += 2 {
+		clk.SetTime(now.Add(time.Duration(minutes) * time.Minute))
+		d, err := r.rollOut(t.Context(), want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if state := map[bool]trial.State{false: trial.Trying, true: trial.RolledBack}[minutes == 10]; d.Trial.State != state {
+			t.Errorf("after %d minutes, the state is %s, want %s", minutes, d.Trial.State, state)
+		}
+	}
+}
