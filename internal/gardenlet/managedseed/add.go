@@ -33,10 +33,14 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/charts"
+	"gardener.cloud/gardener/internal/gardenlet/upgrade/trial"
 	"gardener.cloud/gardener/internal/kube"
 )
 
 const name = "managedseed"
+
+// firstRetry is the backoff after the first error, as that of other controllers.
+const firstRetry = 5 * time.Millisecond
 
 // Values are what the controller works with.
 type Values struct {
@@ -70,7 +74,11 @@ func Add(mgr manager.Manager, v Values) error {
 	}
 	r := &reconciler{Values: v, gardenCache: v.Garden.GetClient(), recorder: v.Garden.GetEventRecorder(name), parent: parent, archive: archive, watches: newGardenletWatches()}
 	return builder.ControllerManagedBy(mgr).Named(name).
-		WithOptions(controller.Options{MaxConcurrentReconciles: *v.Config.ConcurrentSyncs}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: *v.Config.ConcurrentSyncs,
+			// A gardenlet that is tried is checked often, whether its objects can be applied again or not: see maxUnjudged.
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, trial.SteadyTime),
+		}).
 		// Operations raise the generation. The status is the controller's own.
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &seedmanagementv1alpha1.ManagedSeed{}, r.delayed(),
 			predicate.TypedFuncs[*seedmanagementv1alpha1.ManagedSeed]{

@@ -77,6 +77,12 @@ func expired(seed *corev1beta1.Seed, now time.Time) bool {
 	return expiration != nil && expiration.Time.Before(now)
 }
 
+// retries says whether what was rolled back is to be tried again: an operation, which raises the generation, requests it. A renewal does not, nor does the
+// operation reconcile that gardener-controller-manager requests when the client certificate of a gardenlet has expired. The Seed may be nil.
+func retries(t *trial.Trial, object *seedmanagementv1alpha1.ManagedSeed, seed *corev1beta1.Seed, now time.Time) bool {
+	return t.Generation != object.Generation && !renews(object) && (seed == nil || !expired(seed, now))
+}
+
 // step is what is to be done for the gardenlet of a ManagedSeed.
 type step string
 
@@ -105,6 +111,17 @@ type deployed struct {
 	Problem *problem
 	// Retry says that what was rolled back is to be tried again.
 	Retry bool
+}
+
+// recheckIn returns when a gardenlet is checked again. While it is tried, that is often: the Lease of its leader is not watched.
+func (d deployed) recheckIn(period time.Duration) time.Duration {
+	if d.Trial.State == trial.Trying {
+		period = min(period, trial.SteadyTime)
+	}
+	if recheck := d.Verdict.RecheckIn; recheck > 0 {
+		period = min(period, recheck)
+	}
+	return period
 }
 
 // decide returns what is to be done. What was requested before does not count: the last change of a user is never rolled back because of it.

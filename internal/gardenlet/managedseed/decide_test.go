@@ -11,6 +11,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/component/gardenlet/bootstrap"
+	"gardener.cloud/gardener/internal/gardenlet/upgrade/trial"
 )
 
 func TestSpread(t *testing.T) {
@@ -107,5 +108,34 @@ func TestChanged(t *testing.T) {
 	after := seeds{"same": "True", "silent": "Unknown", "new": "", "starting": ""}
 	if diff := cmp.Diff([]string{"gone", "new", "silent"}, changed(before, after, "own")); diff != "" {
 		t.Errorf("changed() (-want +got):\n%s", diff)
+	}
+}
+
+// A gardenlet that was rolled back is not tried again because it needs new credentials.
+func TestRetries(t *testing.T) {
+	now := time.Unix(0, 0)
+	seed := func(expiration time.Duration) *corev1beta1.Seed {
+		return &corev1beta1.Seed{Status: corev1beta1.SeedStatus{ClientCertificateExpirationTimestamp: new(metav1.NewTime(now.Add(expiration)))}}
+	}
+	for name, tc := range map[string]struct {
+		generation int64
+		operation  string
+		seed       *corev1beta1.Seed
+		want       bool
+	}{
+		"nothing is requested":                            {2, "", seed(time.Hour), false},
+		"an operator reconciles, or changes it":           {3, "", seed(time.Hour), true},
+		"an operator reconciles, its Seed does not exist": {3, "", nil, true},
+		"an operator renews its certificate":              {3, "renew-kubeconfig", seed(time.Hour), false},
+		"it is reconciled as its certificate has expired": {3, "", seed(-time.Second), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: metav1.ObjectMeta{
+				Generation: tc.generation, Annotations: map[string]string{"gardener.cloud/operation": tc.operation},
+			}}
+			if got := retries(&trial.Trial{Generation: 2}, object, tc.seed, now); got != tc.want {
+				t.Errorf("retries() = %t, want %t", got, tc.want)
+			}
+		})
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"gardener.cloud/gardener/internal/component/gardenlet/release"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/verticalpodautoscaler"
+	"gardener.cloud/gardener/internal/gardenlet/upgrade/trial"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/shoot/access"
 	"gardener.cloud/gardener/pkg/helm"
@@ -35,6 +36,7 @@ type reconciler struct {
 	gardenCache client.Client
 	recorder    events.EventRecorder
 	watches     *gardenletWatches
+	judgements  judgements
 	// parent is what gardenlets inherit.
 	parent map[string]any
 	// archive is the chart of the gardenlet, of the release of this process.
@@ -54,6 +56,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	if err != nil || ptr.Deref(shoot.Status.SeedName, "") != r.SeedName {
 		r.watches.end(req.NamespacedName)
+		r.judgements.end(req.NamespacedName)
 		return reconcile.Result{RequeueAfter: r.Config.WaitSyncPeriod.Duration}, nil // the Shoot is new, or another gardenlet is responsible
 	}
 	// The cache may not have the status yet that the last pass has written.
@@ -62,6 +65,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	if object.DeletionTimestamp != nil {
 		r.watches.end(req.NamespacedName)
+		r.judgements.end(req.NamespacedName)
 		return r.delete(ctx, object, shoot)
 	}
 	if !controllerutil.ContainsFinalizer(object, constants.FinalizerGardenerName) {
@@ -78,6 +82,13 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return waiting(r.Config.WaitSyncPeriod.Duration, err)
 	}
 	seed, current, err := r.deploy(ctx, object, shoot)
+	if errors.Is(err, errUnconfirmed) {
+		conditions := []corev1beta1.Condition{shootCondition(true, shoot)}
+		if seed == nil {
+			conditions = append(conditions, undeployed())
+		}
+		return waiting(unconfirmedRecheck, r.report(ctx, object, conditions...))
+	}
 	if err != nil {
 		if kube.Contested(err) {
 			return kube.Result(err)
@@ -88,11 +99,32 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.report(ctx, object, shootCondition(true, shoot), registered(object.Name, seed), health(current, r.Clock.Now())); err != nil {
 		return kube.Result(err)
 	}
-	period := r.Config.SyncPeriod.Duration
-	if recheck := current.Verdict.RecheckIn; recheck > 0 {
-		period = min(period, recheck)
+	return waiting(current.recheckIn(r.Config.SyncPeriod.Duration), r.renewed(ctx, object))
+}
+
+// unconfirmedRecheck is when it is checked again whether the update of this gardenlet works: that takes one to ten minutes.
+const unconfirmedRecheck = time.Minute
+
+// errUnconfirmed says that this gardenlet may be rolled back.
+var errUnconfirmed = errors.New("it is not known yet whether an update of this gardenlet works")
+
+// confirmedHere returns errUnconfirmed while this gardenlet may be rolled back, by itself or by that which deploys it: those that it deploys get its
+// release, and would be updated twice, with an image of one release and the chart of another one in between.
+func confirmedHere(ctx context.Context, seedAPI client.Reader) error {
+	for _, name := range []string{trial.SecretName, recordName} {
+		t, err := trial.ReadFrom(ctx, seedAPI, client.ObjectKey{Namespace: constants.GardenNamespace, Name: name})
+		if err != nil {
+			return err
+		}
+		switch t.State {
+		case trial.Preparing, trial.Trying, trial.RollingBack:
+			if len(t.Previous) > 0 {
+				return errUnconfirmed
+			}
+		case trial.Succeeded, trial.RolledBack:
+		}
 	}
-	return waiting(period, r.renewed(ctx, object))
+	return nil
 }
 
 // waiting returns when to check again, unless there is an error.
@@ -143,7 +175,8 @@ func (r *reconciler) connect(ctx context.Context, shoot *corev1beta1.Shoot) (cli
 	return shootClient, nil
 }
 
-// deploy deploys the gardenlet of a ManagedSeed, and returns its Seed, or nil if it is not registered yet, and what is known about the gardenlet.
+// deploy deploys the gardenlet of a ManagedSeed, and returns its Seed, or nil if it is not registered yet, and what is known about the gardenlet. With
+// errUnconfirmed, it has changed nothing.
 func (r *reconciler) deploy(
 	ctx context.Context, object *seedmanagementv1alpha1.ManagedSeed, shoot *corev1beta1.Shoot,
 ) (seed *corev1beta1.Seed, current deployed, err error) {
@@ -167,6 +200,10 @@ func (r *reconciler) deploy(
 	d, err := r.prepare(ctx, object)
 	if err != nil {
 		return nil, deployed{}, err
+	}
+	// After the Deployment of this gardenlet was read, whose image counts.
+	if err := confirmedHere(ctx, r.SeedAPI); err != nil {
+		return seed, deployed{}, err
 	}
 	annotations := map[string]string{}
 	if annotations[annotationBackupChecksum], err = r.checkSeed(ctx, d.config, shoot.Status.TechnicalID); err != nil {

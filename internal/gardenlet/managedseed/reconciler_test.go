@@ -1,6 +1,7 @@
 package managedseed
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/gardenlet/upgrade/trial"
 	"gardener.cloud/gardener/test/behind"
 )
 
@@ -45,4 +47,43 @@ func TestReconcileWithStaleCache(t *testing.T) {
 			}
 		},
 	}.Run(t)
+}
+
+// The gardenlets of ManagedSeeds do not get the release of one that may be rolled back.
+func TestConfirmedHere(t *testing.T) {
+	for name, tc := range map[string]struct {
+		secret string
+		state  trial.State
+		first  bool
+		want   error
+	}{
+		"it was never updated":                             {},
+		"its update is prepared, maybe during another one": {"gardenlet-upgrade", trial.Preparing, false, errUnconfirmed},
+		"its update is tried":                              {"gardenlet-upgrade", trial.Trying, false, errUnconfirmed},
+		"its update is rolled back":                        {"gardenlet-upgrade", trial.RollingBack, false, errUnconfirmed},
+		"its update was rolled back":                       {"gardenlet-upgrade", trial.RolledBack, false, nil},
+		"its update works":                                 {"gardenlet-upgrade", trial.Succeeded, true, nil},
+		"it is deployed by a ManagedSeed, and tried":       {"gardenlet-rollout", trial.Trying, false, errUnconfirmed},
+		"it is the first one of a ManagedSeed":             {"gardenlet-rollout", trial.Trying, true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seed := fake.NewClientBuilder().Build()
+			if tc.secret != "" {
+				r, err := trial.ReadFrom(t.Context(), seed, client.ObjectKey{Namespace: "garden", Name: tc.secret})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.ID, r.State = "a", tc.state
+				if !tc.first {
+					r.Previous = []trial.Previous{{Object: toUnstructured(t, config("c", "before"))}}
+				}
+				if err := r.Write(t.Context(), seed); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := confirmedHere(t.Context(), seed); !errors.Is(err, tc.want) {
+				t.Errorf("confirmedHere() = %v, want %v", err, tc.want)
+			}
+		})
+	}
 }

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"slices"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -78,25 +81,38 @@ func (r *reconciler) rollOut(ctx context.Context, want *rollout) (deployed, erro
 	if err != nil {
 		return deployed{}, err
 	}
-	if want.seed != nil && gardenletReady(want.seed).Status == corev1beta1.ConditionTrue {
-		t.Confirmed = confirmed(t, observed)
-	}
+	t.Confirmed = confirmed(t, observed, want.seed)
+	now := r.Clock.Now()
+	since := r.judgements.since(client.ObjectKeyFromObject(want.object), now)
 	d := deployed{
-		ID: want.id, Trial: t, Verdict: trial.Judge(t, observed, r.Clock.Now()), Problem: diagnose(observed, want.seed),
-		Retry: t.Generation != want.object.Generation && !renews(want.object),
+		ID: want.id, Trial: t, Verdict: inTime(trial.Judge(t, observed, now), t, since, now), Problem: diagnose(observed, want.seed),
+		Retry: retries(t, want.object, want.seed, now),
 	}
 	working := t.State == trial.Succeeded || t.State == "" && observed.Deployment != nil && kube.DeploymentComplete(observed.Deployment) == nil
 	return d, r.act(ctx, decide(d), want, &d, working)
 }
 
-// confirmed returns the pod that reaches the garden, by the Seed, which says that its gardenlet is ready. It says so of the gardenlet before for some
-// seconds, until gardener-controller-manager finds that the Lease in the garden is not renewed (monitorPeriod). A trial takes longer: the pod has to
-// lead for trial.SteadyTime, and nothing else renews that Lease.
-func confirmed(t *trial.Trial, o trial.Observed) string {
-	if t.Lease == "" && len(o.Pods) > 0 {
-		return o.Pods[0].Name
+// confirmed returns the pod that reaches the garden, or "", by the Seed, which may be nil. GardenletReady may be of the gardenlet before, or be kept by
+// another process that renews the same Lease in the garden. So the pod that leads must have written the status, too: its name with each success of the
+// flow of the Seed, and the last operation with each change of its progress or its error.
+func confirmed(t *trial.Trial, o trial.Observed, seed *corev1beta1.Seed) string {
+	if seed == nil || gardenletReady(seed).Status != corev1beta1.ConditionTrue {
+		return ""
 	}
-	return o.Leader()
+	writer := ptr.Deref(seed.Status.Gardener, corev1beta1.Gardener{}).Name
+	if t.Lease == "" {
+		return writer
+	}
+	if leader := o.Leader(); leader == writer || writtenSince(seed, o.Lease) {
+		return leader
+	}
+	return ""
+}
+
+// writtenSince says whether the last operation of a Seed was written after the leader got its Lease. Both times are by the clock of that.
+func writtenSince(seed *corev1beta1.Seed, lease *coordinationv1.Lease) bool {
+	last := seed.Status.LastOperation
+	return last != nil && lease != nil && lease.Spec.AcquireTime != nil && last.LastUpdateTime.After(lease.Spec.AcquireTime.Time)
 }
 
 // act does what was decided, and changes what is known accordingly. Working says that the gardenlet of before is one to roll back to.
@@ -108,7 +124,10 @@ func (r *reconciler) act(ctx context.Context, what step, want *rollout, d *deplo
 		if err := r.begin(ctx, want, t, working); err != nil {
 			return err
 		}
-		d.Verdict, d.Problem = trial.Verdict{RecheckIn: trial.SteadyTime}, nil
+		d.Verdict = trial.Verdict{RecheckIn: trial.SteadyTime}
+		if t.State == trial.Trying { // what is known is about the gardenlet before
+			d.Problem = nil
+		}
 	case succeed:
 		log.Info("The gardenlet works", "release", want.id)
 		t.State, t.Since, t.Reason, t.Previous = trial.Succeeded, metav1.NewTime(r.Clock.Now()), "", nil
@@ -142,7 +161,8 @@ func (r *reconciler) act(ctx context.Context, what step, want *rollout, d *deplo
 	return nil
 }
 
-// begin records what there is before a gardenlet is applied. The API server checks all objects first, so that one that it refuses changes nothing.
+// begin records what there is before a gardenlet is applied. The API server checks all objects first, so that one that it refuses changes nothing. If
+// none of them differs, nothing is tried, so that a later change is rolled back to them.
 func (r *reconciler) begin(ctx context.Context, want *rollout, t *trial.Trial, working bool) error {
 	differs, err := trial.Differ(ctx, want.shootClient, want.shootClient, want.objects)
 	if err != nil {
@@ -152,9 +172,17 @@ func (r *reconciler) begin(ctx context.Context, want *rollout, t *trial.Trial, w
 	if err != nil {
 		return err
 	}
+	if err := want.restoreOthers(ctx, t); err != nil {
+		return err
+	}
 	switch {
-	case differs == "":
-		t.Previous = nil // it is the one before
+	case differs == "" && t.State == trial.Trying: // what is tried stays so
+		t.ID, t.Generation = want.id, want.object.Generation
+		return t.Write(ctx, want.shootClient)
+	case differs == "" && t.ID != want.id && (working || t.State == trial.RolledBack): // what works, or was rolled back to
+		t.ID, t.Generation, t.State, t.Reason, t.Lease = want.id, want.object.Generation, trial.Succeeded, "", want.lease
+		t.Since, t.Previous = metav1.NewTime(r.Clock.Now()), nil
+		return t.Write(ctx, want.shootClient)
 	case len(t.Previous) > 0: // another one that did not work, or is tried: the one before both counts
 		t.Keep(current)
 	case working:
@@ -183,7 +211,7 @@ func (r *reconciler) rollBack(ctx context.Context, want *rollout, t *trial.Trial
 
 // restore applies the objects before. Only those that are objects of the chart: the record could name any.
 func (w *rollout) restore(ctx context.Context, t *trial.Trial) error {
-	previous, err := trial.Of(t.Previous, w.objects, w.shootClient.Scheme())
+	previous, _, err := trial.Of(t.Previous, w.objects, w.shootClient.Scheme())
 	if err != nil {
 		return err
 	}
@@ -191,6 +219,21 @@ func (w *rollout) restore(ctx context.Context, t *trial.Trial) error {
 		return err
 	}
 	return trial.Restore(ctx, w.shootClient, previous)
+}
+
+// optional are the kinds of objects that the chart has with some values only. All of them are in the namespace of the gardenlet.
+var optional = []schema.GroupKind{{Kind: "ConfigMap"}, {Kind: "ServiceAccount"}, {Group: "policy", Kind: "PodDisruptionBudget"}}
+
+// restoreOthers applies those objects before that only the gardenlet has that another one replaces: its roll-back would not. Objects of other kinds are in
+// every gardenlet, and the record could name any.
+func (w *rollout) restoreOthers(ctx context.Context, t *trial.Trial) error {
+	_, others, err := trial.Of(t.Previous, w.objects, w.shootClient.Scheme())
+	if err != nil {
+		return err
+	}
+	return trial.Restore(ctx, w.shootClient, slices.DeleteFunc(others, func(p trial.Previous) bool {
+		return p.Object.GetNamespace() != constants.GardenNamespace || !slices.Contains(optional, p.Object.GroupVersionKind().GroupKind())
+	}))
 }
 
 // markBootstrapped annotates the pods of a gardenlet with when it got new bootstrap credentials, if it did: pods of before start again for them, too.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -53,6 +54,67 @@ func TestDecide(t *testing.T) {
 			tc.ID = "new"
 			if got := decide(tc.deployed); got != tc.want {
 				t.Errorf("decide() = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// A gardenlet that waits for nothing but its Lease works long before the end of its trial.
+func TestRecheckIn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		state         trial.State
+		recheck, want time.Duration
+	}{
+		"it works":                                 {trial.Succeeded, 0, time.Hour},
+		"it was rolled back":                       {trial.RolledBack, 2 * time.Minute, 2 * time.Minute},
+		"it is tried":                              {trial.Trying, 9 * time.Minute, time.Minute},
+		"it is tried, and works in some seconds":   {trial.Trying, 5 * time.Second, 5 * time.Second},
+		"it is tried, without one to roll back to": {trial.Trying, 0, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := deployed{Trial: record("a", tc.state, true), Verdict: trial.Verdict{RecheckIn: tc.recheck}}
+			if got := d.recheckIn(time.Hour); got != tc.want {
+				t.Errorf("recheckIn() = %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// GardenletReady of a Seed may be that of the gardenlet before.
+func TestConfirmed(t *testing.T) {
+	acquired := time.Unix(0, 0).Add(time.Hour)
+	held := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: new("new_uid"), AcquireTime: &metav1.MicroTime{Time: acquired}}}
+	seed := func(ready corev1beta1.ConditionStatus, writer string, written time.Time) *corev1beta1.Seed {
+		return builder.Seed("s", func(s *corev1beta1.Seed) {
+			s.Status.Conditions = []corev1beta1.Condition{{Type: corev1beta1.SeedGardenletReady, Status: ready}}
+			s.Status.Gardener = &corev1beta1.Gardener{Name: writer}
+			s.Status.LastOperation = &corev1beta1.LastOperation{LastUpdateTime: metav1.NewTime(written)}
+		})
+	}
+	before, after := acquired.Add(-time.Minute), acquired.Add(time.Minute)
+	for name, tc := range map[string]struct {
+		seed    *corev1beta1.Seed
+		lease   *coordinationv1.Lease
+		noLease bool
+		want    string
+	}{
+		"it has reconciled its Seed":                {seed: seed("True", "new", before), lease: held, want: "new"},
+		"it reconciles its Seed":                    {seed: seed("True", "old", after), lease: held, want: "new"},
+		"the one before has":                        {seed: seed("True", "old", before), lease: held},
+		"it stopped":                                {seed: seed("Unknown", "new", after), lease: held},
+		"there is no leader":                        {seed: seed("True", "old", after)},
+		"it has not registered its Seed":            {lease: held},
+		"its status is empty":                       {seed: builder.Seed("s"), lease: held},
+		"without a leader election":                 {seed: seed("True", "new", before), noLease: true, want: "new"},
+		"without a leader election, it has stopped": {seed: seed("False", "new", before), noLease: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &trial.Trial{Lease: "lease", Confirmed: "new"}
+			if tc.noLease {
+				r.Lease = ""
+			}
+			if got := confirmed(r, trial.Observed{Lease: tc.lease}, tc.seed); got != tc.want {
+				t.Errorf("confirmed() = %q, want %q", got, tc.want)
 			}
 		})
 	}

@@ -41,6 +41,12 @@ func registered(name string, seed *corev1beta1.Seed) corev1beta1.Condition {
 	return seedCondition(corev1beta1.ConditionTrue, "EventReconciled", fmt.Sprintf("Seed %s has been registered", name))
 }
 
+// undeployed is for a Seed that is not registered, as its gardenlet has to wait.
+func undeployed() corev1beta1.Condition {
+	return seedCondition(corev1beta1.ConditionProgressing, "EventReconciling",
+		"Waiting until the update of the gardenlet of the parent seed works or is rolled back")
+}
+
 func failed(err error) corev1beta1.Condition {
 	return seedCondition(corev1beta1.ConditionFalse, "ReconcileError", err.Error())
 }

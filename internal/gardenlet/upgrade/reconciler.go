@@ -208,7 +208,7 @@ func (r *reconciler) act(ctx context.Context, what action, want *desired, o obse
 			}
 		}
 		// What is not of the chart, the guard has restored; the record could name any object.
-		previous, err := trial.Of(last.Previous, want.objects, r.SeedAPI.Scheme())
+		previous, _, err := trial.Of(last.Previous, want.objects, r.SeedAPI.Scheme())
 		if err != nil {
 			return none, err
 		}

@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,7 +33,8 @@ const (
 type Observed struct {
 	// Deployment is nil if it does not exist.
 	Deployment *appsv1.Deployment
-	Pods       []corev1.Pod
+	// Pods are those that have not ended.
+	Pods []corev1.Pod
 	// Lease is that of the leader election. Nil if it does not exist.
 	Lease *coordinationv1.Lease
 }
@@ -53,7 +55,10 @@ func Observe(ctx context.Context, reader client.Reader, t *Trial) (Observed, err
 	if err := reader.List(ctx, pods, client.InNamespace(constants.GardenNamespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return o, fmt.Errorf("list pods of the gardenlet: %w", err)
 	}
-	o.Pods = pods.Items
+	// One that was evicted, or ended with its node, stays until it is collected, and another one replaces it.
+	o.Pods = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
+		return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+	})
 	if t.Lease == "" {
 		o.Lease = nil
 		return o, nil
@@ -81,6 +86,8 @@ type Verdict struct {
 	Works bool
 	// Failed is why it does not.
 	Failed string
+	// Late says that it has failed by the time only.
+	Late bool
 	// RecheckIn is when time alone may change that.
 	RecheckIn time.Duration
 }
@@ -112,7 +119,7 @@ func Judge(t *Trial, o Observed, now time.Time) Verdict {
 	}
 	left := Timeout - now.Sub(t.Since.Time)
 	if left <= 0 {
-		return Verdict{Failed: fmt.Sprintf("it does not work after %s: %s", Timeout, reason)}
+		return Verdict{Failed: fmt.Sprintf("it does not work after %s: %s", Timeout, reason), Late: true}
 	}
 	return Verdict{RecheckIn: left}
 }
@@ -153,11 +160,14 @@ func steadySince(t *Trial, o Observed) (time.Time, string) {
 	if err := kube.DeploymentComplete(o.Deployment); err != nil {
 		return time.Time{}, err.Error()
 	}
+	if ptr.Deref(o.Deployment.Spec.Replicas, 1) == 0 {
+		return since, "" // it is to have no pods
+	}
 	if !leads {
 		return time.Time{}, fmt.Sprintf("none of its pods holds Lease %q", t.Lease)
 	}
 	if !confirmed {
-		return time.Time{}, "it has not renewed the Lease of its seed in the garden"
+		return time.Time{}, "it has not reached the garden"
 	}
 	return since, ""
 }

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 var begin = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
@@ -36,6 +38,11 @@ func TestJudge(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "gardenlet"}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))},
 			Status: appsv1.DeploymentStatus{Replicas: 1 + surplus, UpdatedReplicas: 1, AvailableReplicas: 1},
 		}
+	}
+	scaled := func(pods int32) *appsv1.Deployment {
+		d := complete(0)
+		d.Spec.Replicas, d.Status = new(int32(0)), appsv1.DeploymentStatus{Replicas: pods, AvailableReplicas: pods}
+		return d
 	}
 	held := func(by string, since time.Duration) *coordinationv1.Lease {
 		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: new(by + "_uid"), AcquireTime: &metav1.MicroTime{Time: begin.Add(since)}}}
@@ -92,7 +99,7 @@ func TestJudge(t *testing.T) {
 		},
 		"it never reaches the garden": {
 			Observed: Observed{complete(0), []corev1.Pod{ready("new", 10*time.Second)}, held("new", 20*time.Second)}, offline: true,
-			after: 10 * time.Minute, failed: "it has not renewed the Lease of its seed in the garden",
+			after: 10 * time.Minute, failed: "it has not reached the garden",
 		},
 		"the old one leads still": {
 			Observed: Observed{complete(0), []corev1.Pod{ready("new", 10*time.Second), ready("old", -time.Hour, ending)}, held("old", -time.Hour)},
@@ -118,6 +125,14 @@ func TestJudge(t *testing.T) {
 			Observed: Observed{complete(0), []corev1.Pod{ready("new", 10*time.Second)}, held("", 0)},
 			after:    10 * time.Minute, failed: `none of its pods holds Lease "lease"`,
 		},
+		"it is to have no pods": {
+			Observed: Observed{scaled(0), nil, held("old", -time.Hour)}, offline: true,
+			after: time.Minute, want: Verdict{Works: true},
+		},
+		"it is to have no pods, one is not gone": {
+			Observed: Observed{scaled(1), []corev1.Pod{ready("old", -time.Hour)}, held("old", -time.Hour)}, offline: true,
+			after: 9 * time.Minute, want: Verdict{RecheckIn: time.Minute},
+		},
 		"it was deleted": {Observed: Observed{}, after: 10 * time.Minute, failed: `Deployment "gardenlet" does not exist`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -133,12 +148,38 @@ func TestJudge(t *testing.T) {
 			}
 			got := Judge(try, tc.Observed, begin.Add(tc.after))
 			if tc.failed != "" {
-				if !strings.Contains(got.Failed, tc.failed) || got.Works {
+				if !strings.Contains(got.Failed, tc.failed) || got.Works || got.Late != (tc.after == Timeout) {
 					t.Errorf("Judge() = %+v, want that it failed with %q", got, tc.failed)
 				}
 			} else if got != tc.want {
 				t.Errorf("Judge() = %+v, want %+v", got, tc.want)
 			}
 		})
+	}
+}
+
+// A pod that was evicted stays for hours, and says nothing about the gardenlet.
+func TestObserveSkipsPodsThatHaveEnded(t *testing.T) {
+	labels := map[string]string{"app": "gardener", "role": "gardenlet"}
+	pod := func(name string, phase corev1.PodPhase) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name, Labels: labels}, Status: corev1.PodStatus{Phase: phase}}
+	}
+	seed := fake.NewClientBuilder().WithObjects(
+		&appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet"},
+			Spec:       appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}},
+		},
+		pod("evicted", corev1.PodFailed), pod("ended", corev1.PodSucceeded), pod("pending", corev1.PodPending), pod("running", corev1.PodRunning),
+	).Build()
+	o, err := Observe(t.Context(), seed, &Trial{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for i := range o.Pods {
+		names = append(names, o.Pods[i].Name)
+	}
+	if want := []string{"pending", "running"}; !slices.Equal(names, want) {
+		t.Errorf("Observe() has pods %v, want %v", names, want)
 	}
 }

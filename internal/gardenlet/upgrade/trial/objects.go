@@ -142,8 +142,8 @@ func (t *Trial) Keep(current []Previous) {
 	}
 }
 
-// Of returns those of the objects before that are among the objects of a chart.
-func Of(previous []Previous, objects []client.Object, scheme *runtime.Scheme) ([]Previous, error) {
+// Of returns those of the objects before that are among the objects of a chart, and the others.
+func Of(previous []Previous, objects []client.Object, scheme *runtime.Scheme) (of, others []Previous, err error) {
 	type identity struct {
 		schema.GroupKind
 		client.ObjectKey
@@ -152,17 +152,18 @@ func Of(previous []Previous, objects []client.Object, scheme *runtime.Scheme) ([
 	for _, object := range objects {
 		gvk, err := apiutil.GVKForObject(object, scheme)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		has[identity{gvk.GroupKind(), client.ObjectKeyFromObject(object)}] = true
 	}
-	var of []Previous
 	for _, p := range previous {
 		if has[identity{p.Object.GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(p.Object)}] {
 			of = append(of, p)
+		} else {
+			others = append(others, p)
 		}
 	}
-	return of, nil
+	return of, others, nil
 }
 
 // read returns an object as it is now, or nil if it does not exist.

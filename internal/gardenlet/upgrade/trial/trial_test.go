@@ -57,13 +57,16 @@ func TestOf(t *testing.T) {
 			"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"namespace": "garden", "name": name},
 		}}}
 	}
-	got, err := Of([]Previous{object("ConfigMap", "a"), object("ConfigMap", "b"), object("Secret", "a")},
+	got, others, err := Of([]Previous{object("ConfigMap", "a"), object("ConfigMap", "b"), object("Secret", "a")},
 		[]client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "a"}}}, fake.NewClientBuilder().Build().Scheme())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]Previous{object("ConfigMap", "a")}, got); diff != "" {
 		t.Errorf("Of() (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]Previous{object("ConfigMap", "b"), object("Secret", "a")}, others); diff != "" {
+		t.Errorf("Of() has others (-want +got):\n%s", diff)
 	}
 }
 

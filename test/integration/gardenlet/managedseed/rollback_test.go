@@ -11,13 +11,16 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/gardenlet/upgrade/trial"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -31,9 +34,31 @@ func TestRollBack(t *testing.T) {
 	c := start(t, clk)
 	step := env.Story(t)
 
-	step("the first gardenlet is healthy when it leads and has reached the garden")
+	step("nothing is deployed while the update of the parent may be rolled back")
+	parent, err := trial.Read(t.Context(), c.seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent.ID, parent.State = "update", trial.Trying
+	parent.Previous = []trial.Previous{{Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
+	if err := parent.Write(t.Context(), c.seed); err != nil {
+		t.Fatal(err)
+	}
 	c.create(t, managedSeed(t, "child", "a"))
 	c.succeed(t, "a")
+	c.awaitCondition(t, "child", seedmanagementv1alpha1.ManagedSeedSeedRegistered, corev1beta1.ConditionProgressing, "Waiting until the update")
+	if err := c.shoot.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "gardenlet"}, &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the gardenlet was deployed: %v", err)
+	}
+	parent.State = trial.Succeeded
+	if err := parent.Write(t.Context(), c.seed); err != nil {
+		t.Fatal(err)
+	}
+	env.Edit(t, c.garden, env.Named[*seedmanagementv1alpha1.ManagedSeed]("garden", "child"), func(m *seedmanagementv1alpha1.ManagedSeed) {
+		metav1.SetMetaDataAnnotation(&m.ObjectMeta, "gardener.cloud/operation", "reconcile")
+	})
+
+	step("the first gardenlet is healthy when it leads and has reached the garden")
 	c.awaitCondition(t, "child", healthy, corev1beta1.ConditionProgressing, "has been deployed")
 	c.bootstrapped(t)
 	c.registerSeed(t, "child")
@@ -45,6 +70,7 @@ func TestRollBack(t *testing.T) {
 	c.awaitCondition(t, "child", healthy, corev1beta1.ConditionProgressing, `condition GardenletReady of Seed "child" is Unknown`)
 	env.EditStatus(t, c.garden, env.Named[*corev1beta1.Seed]("", "child"), func(s *corev1beta1.Seed) {
 		s.Status.Conditions = append(s.Status.Conditions, corev1beta1.Condition{Type: corev1beta1.SeedGardenletReady, Status: corev1beta1.ConditionTrue})
+		s.Status.Gardener = &corev1beta1.Gardener{Name: "first"}
 	})
 	c.awaitCondition(t, "child", healthy, corev1beta1.ConditionTrue, "works")
 
@@ -103,6 +129,9 @@ func TestRollBack(t *testing.T) {
 	c.pod(t, "fourth")
 	c.lead(t, "fourth")
 	c.complete(t)
+	env.EditStatus(t, c.garden, env.Named[*corev1beta1.Seed]("", "child"), func(s *corev1beta1.Seed) {
+		s.Status.Gardener = &corev1beta1.Gardener{Name: "fourth"}
+	})
 	clk.SetTime(clk.Now().Add(2 * time.Minute))
 	c.touch(t, "fourth")
 	c.awaitCondition(t, "child", healthy, corev1beta1.ConditionTrue, "works")
