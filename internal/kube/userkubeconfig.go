@@ -55,18 +55,33 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
 // HTTPClientOfUser returns a client for such a configuration. It does not connect to a blocked address either if the name of the server resolves to
-// it. Its transport is not one of those that client-go keeps forever.
+// it. Its transport is not one of those that client-go keeps forever; CloseIdleConnections of the client closes its connections.
+//
+// It uses HTTP/1.1 only: the end of a request closes its connection then. With HTTP/2, a server that does not read what it is sent, such as answers to its
+// pings, blocks reads of other responses without regard to their contexts. Nor does it ask for compressed responses, so that limits of their size are limits.
 func HTTPClientOfUser(config *rest.Config, blocked func(host string) string) (*http.Client, error) {
 	tls, err := rest.TLSConfigFor(config)
 	if err != nil {
 		return nil, err
 	}
-	transport, err := rest.HTTPWrappersForConfig(config, &http.Transport{
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: tls, DialContext: destination.Dialer(blocked).DialContext,
-		TLSHandshakeTimeout: handshakeTimeout, IdleConnTimeout: handshakeTimeout, ForceAttemptHTTP2: true,
-	})
+		TLSHandshakeTimeout: handshakeTimeout, IdleConnTimeout: handshakeTimeout, Protocols: &protocols, DisableCompression: true,
+	}
+	wrapped, err := rest.HTTPWrappersForConfig(config, transport)
 	if err != nil {
 		return nil, err
 	}
-	return &http.Client{Transport: transport, Timeout: config.Timeout}, nil
+	return &http.Client{Transport: closable{wrapped, transport}, Timeout: config.Timeout}, nil
 }
+
+// closable lets http.Client.CloseIdleConnections reach a transport through its wrappers.
+type closable struct {
+	http.RoundTripper
+	inner *http.Transport
+}
+
+// CloseIdleConnections closes the connections that no request uses.
+func (c closable) CloseIdleConnections() { c.inner.CloseIdleConnections() }

@@ -4,10 +4,13 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"gardener.cloud/gardener/pkg/destination"
 )
@@ -69,5 +72,46 @@ func TestHTTPClientOfUser(t *testing.T) {
 		} else if !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("error is %v, want %q", err, tc.want)
 		}
+	}
+}
+
+// A server cannot choose HTTP/2, nor compress what it sends, and its connections can be closed.
+func TestProtocolOfUser(t *testing.T) {
+	closed := make(chan struct{})
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Proto+" "+r.Header.Get("Accept-Encoding"))
+	}))
+	server.EnableHTTP2 = true
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			close(closed)
+		}
+	}
+	server.StartTLS()
+	defer server.Close()
+	anywhere := func(string) string { return "" }
+	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	config, err := ConfigOfUser([]byte(kubeconfigOf("{token: t}", "{server: '"+server.URL+"', certificate-authority-data: "+ca+"}")), anywhere)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := HTTPClientOfUser(config, anywhere)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := c.Get(server.URL) //nolint:noctx // of a test
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(response.Body)
+	if err := errors.Join(err, response.Body.Close()); err != nil || string(body) != "HTTP/1.1 " {
+		t.Errorf("the request was %q, %v", body, err)
+	}
+	c.CloseIdleConnections()
+	select {
+	case <-closed:
+	case <-t.Context().Done():
+	case <-time.After(30 * time.Second):
+		t.Error("the connection stays open")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -34,6 +35,28 @@ func prefixes(networks []string) (parsed []netip.Prefix) {
 	return parsed
 }
 
+// embedding are networks whose addresses have an IPv4 address in them to which a gateway may translate, and the byte where that begins.
+var embedding = []struct {
+	network netip.Prefix
+	at      int
+}{
+	{netip.MustParsePrefix("64:ff9b::/96"), 12},   // NAT64, RFC 6052
+	{netip.MustParsePrefix("64:ff9b:1::/48"), 12}, // NAT64 of a network, RFC 8215
+	{netip.MustParsePrefix("2002::/16"), 2},       // 6to4, RFC 3056
+}
+
+// plain returns an address without its zone, and as IPv4 address if it leads to one.
+func plain(address netip.Addr) netip.Addr {
+	address = address.Unmap().WithZone("")
+	for _, e := range embedding {
+		if e.network.Contains(address) {
+			all := address.As16()
+			return netip.AddrFrom4([4]byte(all[e.at : e.at+4]))
+		}
+	}
+	return address
+}
+
 func contain(networks []netip.Prefix, address netip.Addr) bool {
 	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(address) })
 }
@@ -42,7 +65,7 @@ func contain(networks []netip.Prefix, address netip.Addr) bool {
 func Host(host string) string {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if address, err := netip.ParseAddr(host); err == nil {
-		address = address.Unmap().WithZone("")
+		address = plain(address)
 		switch {
 		case address.IsLoopback(), address.IsUnspecified():
 			return "must not be an address of the control plane itself"
@@ -54,6 +77,9 @@ func Host(host string) string {
 	labels := strings.Split(host, ".")
 	last := labels[len(labels)-1]
 	switch {
+	// Clients convert others, such as a full-width "svc", to ASCII before they resolve them.
+	case strings.ContainsFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }):
+		return "must be a DNS name in ASCII"
 	// Resolvers read "127.1", "0x7f.1" and "2852039166" as IPv4 addresses. No top-level domain begins with a digit.
 	case last == "" || last[0] >= '0' && last[0] <= '9':
 		return "must be a DNS name, or an IP address in its usual form"
@@ -73,7 +99,7 @@ func Host(host string) string {
 func Outside(networks ...string) func(host string) string {
 	own := prefixes(networks)
 	return func(host string) string {
-		if address, err := netip.ParseAddr(host); err == nil && contain(own, address.Unmap().WithZone("")) {
+		if address, err := netip.ParseAddr(host); err == nil && contain(own, plain(address)) {
 			return "must not be an address in the seed"
 		}
 		return Host(host)
