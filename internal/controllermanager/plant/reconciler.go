@@ -67,7 +67,7 @@ func (r *reconciler) observe(ctx context.Context, plant *corev1beta1.Plant) (*ob
 	}
 	c, err := connect(data, r.Blocked)
 	if err != nil {
-		return &observed{kubeconfigProblem: fmt.Sprintf("The kubeconfig in Secret %q cannot be used: %v", key.Name, err)}, nil
+		return &observed{kubeconfigProblem: cut(fmt.Sprintf("The kubeconfig in Secret %q cannot be used: %v", key.Name, err))}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()

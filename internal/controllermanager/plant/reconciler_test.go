@@ -1,11 +1,13 @@
 package plant
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -107,6 +109,33 @@ func TestEvents(t *testing.T) {
 		}
 		if diff := cmp.Diff(step.want, got); diff != "" {
 			t.Errorf("events when the server answers %d (-want +got):\n%s", step.code, diff)
+		}
+	}
+}
+
+// The API server refuses events with longer notes.
+func TestLongMessages(t *testing.T) {
+	name := strings.Repeat("a", 253)
+	kubeconfig := "users: [{}, " + strings.Repeat("{"+strings.Repeat("ä", 300)+": x}, ", 5) + "]"
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		items := make([]string, namedNodes)
+		for i := range items {
+			items[i] = nodeJSON(fmt.Sprint(name[1:], i), "False")
+		}
+		fmt.Fprint(w, `{"items":[`+strings.Join(items, ",")+`]}`)
+	}))
+	defer server.Close()
+	for what, kubeconfig := range map[string]string{"kubeconfig": kubeconfig, "nodes": kubeconfigFor(server, "")} {
+		api, _ := garden(t, kubeconfig)
+		events := pass(t, api, api, anywhere)
+		if len(events) == 0 {
+			t.Errorf("%s: no event", what)
+		}
+		for _, event := range events {
+			_, note, _ := strings.Cut(strings.TrimPrefix(event, "Warning "), " ")
+			if len(note) > maxText || len(note) < maxText-4 || !utf8.ValidString(note) || !strings.HasSuffix(note, "...") {
+				t.Errorf("%s: a note of %d bytes: %q", what, len(note), note)
+			}
 		}
 	}
 }
