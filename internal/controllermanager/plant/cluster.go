@@ -216,7 +216,8 @@ func (c *cluster) get(ctx context.Context, path string, query url.Values, into a
 		return nil
 	}
 	if err := json.NewDecoder(response.Body).Decode(into); err != nil {
-		return errors.Join(errMalformed, err)
+		// When the time is over, what the read returns may only be that the connection is closed.
+		return errors.Join(errMalformed, err, ctx.Err())
 	}
 	return nil
 }
