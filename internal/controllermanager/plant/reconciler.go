@@ -74,7 +74,7 @@ func (r *reconciler) observe(ctx context.Context, plant *corev1beta1.Plant) (*ob
 	o := c.check(ctx)
 	// What exactly went wrong is for operators only. It is what the server of a tenant wants to be read.
 	if err := errors.Join(o.healthzError, o.versionError, o.nodesError); err != nil {
-		logf.FromContext(ctx).V(1).Info("Checking the cluster failed", "cause", err.Error())
+		logf.FromContext(ctx).V(1).Info("Checking the cluster failed", "cause", cut(err.Error()))
 	}
 	return o, nil
 }
