@@ -17,6 +17,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -41,20 +42,29 @@ func garden(t *testing.T, kubeconfig string) (client.WithWatch, *corev1beta1.Pla
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(plant, secret).WithStatusSubresource(plant).Build(), plant
 }
 
-func pass(t *testing.T, cache client.Client, api client.Reader, blocked func(string) string) []string {
-	t.Helper()
-	recorder := events.NewFakeRecorder(10)
-	r := &reconciler{
+func reconcilerOf(cache client.Client, api client.Reader, recorder events.EventRecorder, blocked func(string) string) *reconciler {
+	return &reconciler{
 		Values:      Values{SyncPeriod: time.Minute, Blocked: blocked, Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))},
 		gardenCache: cache, gardenAPI: api, recorder: recorder,
 	}
+}
+
+// expect runs one pass, after which the Plant must be checked again after a while, without precedence over others.
+func expect(t *testing.T, r *reconciler, again time.Duration) {
+	t.Helper()
 	result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "garden-dev", Name: "p"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(reconcile.Result{RequeueAfter: time.Minute}, result); diff != "" {
+	if diff := cmp.Diff(reconcile.Result{RequeueAfter: again, Priority: new(handler.LowPriority)}, result); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
+}
+
+func pass(t *testing.T, cache client.Client, api client.Reader, blocked func(string) string) []string {
+	t.Helper()
+	recorder := events.NewFakeRecorder(10)
+	expect(t, reconcilerOf(cache, api, recorder, blocked), time.Minute)
 	var recorded []string
 	for len(recorder.Events) > 0 {
 		recorded = append(recorded, <-recorder.Events)
