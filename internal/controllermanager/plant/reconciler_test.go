@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -82,6 +83,31 @@ func TestReconcileWithStaleCache(t *testing.T) {
 		Other:  func(p *corev1beta1.Plant) { p.Status.Conditions[0].Status = corev1beta1.ConditionFalse },
 		Pass:   func(cache client.WithWatch) { pass(t, cache, api, anywhere) },
 	}.Run(t)
+}
+
+// The result of a check during which the Plant has changed is not written, and the check is repeated soon.
+func TestChangeDuringCheck(t *testing.T) {
+	change := func() {}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		change()
+		fmt.Fprint(w, "{}")
+	}))
+	defer server.Close()
+	api, plant := garden(t, kubeconfigFor(server, ""))
+	change = sync.OnceFunc(func() {
+		patch := client.MergeFrom(plant.DeepCopy())
+		plant.Spec.SecretRef.Name = "other"
+		if err := api.Patch(t.Context(), plant, patch); err != nil {
+			t.Error(err)
+		}
+	})
+	recorder := events.NewFakeRecorder(10)
+	r := reconcilerOf(api, api, recorder, anywhere)
+	expect(t, r, 200*time.Millisecond)
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(plant), plant); err != nil || len(plant.Status.Conditions) > 0 || len(recorder.Events) > 0 {
+		t.Errorf("the Plant has status %v, %d events, and error %v", plant.Status, len(recorder.Events), err)
+	}
+	expect(t, r, time.Minute)
 }
 
 func statuses(p *corev1beta1.Plant) map[corev1beta1.ConditionType]corev1beta1.ConditionStatus {

@@ -28,7 +28,9 @@ func (r *reconciler) report(ctx context.Context, plant *corev1beta1.Plant, o *ob
 	if apiequality.Semantic.DeepEqual(before.Status, plant.Status) {
 		return nil
 	}
-	if err := r.gardenCache.Status().Patch(ctx, plant, client.StrategicMergeFrom(before)); err != nil {
+	// A check takes a while: what it has found out does not count for a Plant that has changed since, such as to another Secret.
+	patch := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
+	if err := r.gardenCache.Status().Patch(ctx, plant, patch); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	for _, condition := range current {
