@@ -28,7 +28,7 @@ import (
 	"gardener.cloud/gardener/pkg/destination"
 )
 
-// The limits of a kubeconfig: a check must not cost a process more than reading a few kilobytes.
+// The limits of a kubeconfig, so that what a user writes costs the processes that read it little.
 const (
 	// maxSize is how many bytes it may have: a quarter of what a Secret holds, and enough for dozens of users with certificates.
 	maxSize = 256 << 10
