@@ -24,7 +24,7 @@ var ErrRedirected = errors.New("the server redirects to another one, which is no
 func ConfigOfUser(data []byte, blocked func(host string) string) (*rest.Config, error) {
 	checked, errs := kubeconfig.ClientOf(data, nil, blocked)
 	if len(errs) > 0 {
-		return nil, errs.ToAggregate()
+		return nil, kubeconfig.Summary(errs)
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig(checked)
 	if err != nil {

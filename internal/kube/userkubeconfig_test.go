@@ -31,6 +31,7 @@ func TestConfigOfUser(t *testing.T) {
 		"this pod":           {kubeconfigOf("{token: t}", "{server: https://127.0.0.1}"), "clusters[0].cluster.server"},
 		"a metadata service": {kubeconfigOf("{token: t}", "{server: https://169.254.169.254}"), "clusters[0].cluster.server"},
 		"nothing":            {"", "current-context"},
+		"many errors":        {"users: [{}" + strings.Repeat(", {user: {as: a}}", 99) + "]", "and 193 more errors"},
 		"not a kubeconfig":   {"~secret~: [", "must be a YAML or JSON object"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"gardener.cloud/gardener/internal/kube"
 )
@@ -24,11 +26,17 @@ const (
 	pageSize = 100
 	// maxNodes is how many nodes a cluster may have: twice as many as Kubernetes supports.
 	maxNodes = 10_000
+	// maxConditions is how many conditions a node may have, which are five and those of a few agents: empty ones need ten times as much memory as in the response.
+	maxConditions = 100
+	// maxContinue is how many bytes the token for the next page may have, as it goes into the URL of the next request. API servers put a name into it.
+	maxContinue = 4 << 10
 )
 
 var (
-	errTooManyNodes = errors.New("there are too many nodes")
-	errMalformed    = errors.New("the response is malformed")
+	errTooManyNodes      = errors.New("there are too many nodes")
+	errTooManyConditions = errors.New("a node has too many conditions")
+	errContinue          = errors.New("the token for the next page is too long")
+	errMalformed         = errors.New("the response is malformed")
 )
 
 // statusError is an error status of a response.
@@ -80,8 +88,10 @@ type observed struct {
 // nodes are those of a cluster.
 type nodes struct {
 	total int
-	// unready are the names of those that are not ready.
-	unready []string
+	// unready is how many are not ready.
+	unready int
+	// unreadyNames are the first names of those, in the order of the alphabet, as a message has them.
+	unreadyNames []string
 	// providerID and region are those of the first node that has one.
 	providerID, region string
 }
@@ -97,7 +107,7 @@ func (c *cluster) check(ctx context.Context) *observed {
 	}
 	o.versionError = c.get(ctx, "/version", nil, &version)
 	o.version = version.GitVersion
-	o.nodesError = c.listNodes(ctx, &o.nodes)
+	o.nodes, o.nodesError = c.listNodes(ctx)
 	return o
 }
 
@@ -114,11 +124,20 @@ type node struct {
 		ProviderID string `json:"providerID"`
 	} `json:"spec"`
 	Status struct {
-		Conditions []struct {
-			Type   string `json:"type"`
-			Status string `json:"status"`
-		} `json:"conditions"`
+		Conditions nodeConditions `json:"conditions"`
 	} `json:"status"`
+}
+
+// nodeConditions are the conditions of a node.
+type nodeConditions []struct {
+	Type   string `json:"type"`
+	Status string `json:"status"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler. It ends with an error after maxConditions.
+func (n *nodeConditions) UnmarshalJSON(data []byte) (err error) {
+	*n, err = readList[nodeConditions](data, maxConditions, errTooManyConditions)
+	return err
 }
 
 // nodePage is a page of a list of nodes.
@@ -134,56 +153,76 @@ type nodeItems []node
 
 // UnmarshalJSON implements json.Unmarshaler. It ends with an error after as many nodes as were requested: a list of millions of empty
 // ones is a small response.
-func (n *nodeItems) UnmarshalJSON(data []byte) error {
+func (n *nodeItems) UnmarshalJSON(data []byte) (err error) {
+	*n, err = readList[nodeItems](data, pageSize, errTooManyNodes)
+	return err
+}
+
+// readList reads a list in JSON up to a limit, and returns tooMany if it is longer.
+func readList[list ~[]item, item any](data []byte, limit int, tooMany error) (list, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	token, err := decoder.Token()
 	if err != nil || token == nil { // an empty list may be null
-		return err
+		return nil, err
 	}
 	if token != json.Delim('[') {
-		return errMalformed
+		return nil, errMalformed
 	}
+	var all list
 	for decoder.More() {
-		if len(*n) == pageSize {
-			return errTooManyNodes
+		if len(all) == limit {
+			return nil, tooMany
 		}
-		var item node
-		if err := decoder.Decode(&item); err != nil {
-			return err
+		var next item
+		if err := decoder.Decode(&next); err != nil {
+			return nil, err
 		}
-		*n = append(*n, item)
+		all = append(all, next)
 	}
-	return nil
+	return all, nil
 }
 
-// listNodes reads all nodes, page by page.
-func (c *cluster) listNodes(ctx context.Context, all *nodes) error {
-	query := url.Values{"limit": {strconv.Itoa(pageSize)}}
+// listNodes reads all nodes, page by page. With an error, it returns none.
+func (c *cluster) listNodes(ctx context.Context) (nodes, error) {
+	query, all := url.Values{"limit": {strconv.Itoa(pageSize)}}, nodes{}
 	for {
 		page := &nodePage{}
 		if err := c.get(ctx, "/api/v1/nodes", query, page); err != nil {
-			return err
+			return nodes{}, err
 		}
 		for i := range page.Items {
 			all.add(&page.Items[i])
 		}
-		if page.Metadata.Continue == "" {
-			return nil
+		switch next := page.Metadata.Continue; {
+		case next == "":
+			return all, nil
+		case len(next) > maxContinue:
+			return nodes{}, errors.Join(errMalformed, errContinue)
+		case len(page.Items) == 0 || all.total >= maxNodes:
+			return nodes{}, errTooManyNodes
+		default:
+			query.Set("continue", next)
 		}
-		if len(page.Items) == 0 || all.total >= maxNodes {
-			return errTooManyNodes
-		}
-		query.Set("continue", page.Metadata.Continue)
 	}
 }
 
 func (n *nodes) add(node *node) {
 	n.total++
 	if !node.ready() {
-		n.unready = append(n.unready, node.Metadata.Name)
+		n.addUnready(node.Metadata.Name)
 	}
 	n.providerID = cmp.Or(n.providerID, node.Spec.ProviderID)
 	n.region = cmp.Or(n.region, node.Metadata.Labels.Region, node.Metadata.Labels.BetaRegion)
+}
+
+func (n *nodes) addUnready(name string) {
+	n.unready++
+	if len(name) > validation.DNS1123SubdomainMaxLength || len(validation.IsDNS1123Subdomain(name)) > 0 { // it is not from an API server
+		name = "(invalid name)"
+	}
+	at, _ := slices.BinarySearch(n.unreadyNames, name)
+	n.unreadyNames = slices.Insert(n.unreadyNames, at, name)
+	n.unreadyNames = n.unreadyNames[:min(namedNodes, len(n.unreadyNames))]
 }
 
 func (n *node) ready() bool {
@@ -206,7 +245,7 @@ func (c *cluster) get(ctx context.Context, path string, query url.Values, into a
 	request.Header.Set("Accept", "application/json")
 	response, err := c.client.Do(request)
 	if err != nil {
-		return err
+		return withoutURL(err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
@@ -216,7 +255,17 @@ func (c *cluster) get(ctx context.Context, path string, query url.Values, into a
 		return nil
 	}
 	if err := json.NewDecoder(response.Body).Decode(into); err != nil {
-		return errors.Join(errMalformed, err)
+		// When the time is over, what the read returns may only be that the connection is closed.
+		return errors.Join(errMalformed, err, ctx.Err())
 	}
 	return nil
+}
+
+// withoutURL returns the cause of an error of a request. The URL is as long as the tenant and the server want it to be.
+func withoutURL(err error) error {
+	var request *url.Error
+	if errors.As(err, &request) {
+		return request.Err
+	}
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -60,7 +61,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s is requested", r.URL)
 		}
 	})
-	want := &observed{version: "v1.36.1", nodes: nodes{total: 3, unready: []string{"b", "c"}, providerID: "aws:///a/i-1", region: "eu-west-1"}}
+	want := &observed{version: "v1.36.1", nodes: nodes{total: 3, unready: 2, unreadyNames: []string{"b", "c"}, providerID: "aws:///a/i-1", region: "eu-west-1"}}
 	if diff := cmp.Diff(want, c.check(t.Context()), cmp.AllowUnexported(observed{}, nodes{})); diff != "" {
 		t.Errorf("check() (-want +got):\n%s", diff)
 	}
@@ -90,6 +91,15 @@ func TestHostileServers(t *testing.T) {
 		"empty pages without an end": {func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"metadata":{"continue":"more"},"items":null}`)
 		}, time.Minute, errTooManyNodes},
+		"a node with too many conditions": {func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, `{"items":[{"status":{"conditions":[{}`+strings.Repeat(",{}", maxConditions)+`]}}]}`)
+		}, time.Minute, errTooManyConditions},
+		"a long token for the next page": {func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Query().Has("continue") {
+				t.Error("the token was sent back")
+			}
+			fmt.Fprint(w, `{"metadata":{"continue":"`+strings.Repeat("x", maxContinue+1)+`"},"items":[{}]}`)
+		}, time.Minute, errContinue},
 		"what is not a list": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"items":{"a":1}}`) }, time.Minute, errMalformed},
 		"what is not JSON":   {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, time.Minute, errMalformed},
 		"no answer":          {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 100 * time.Millisecond, context.DeadlineExceeded},
@@ -105,9 +115,44 @@ func TestHostileServers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), tc.timeout)
 			defer cancel()
-			if err := serve(t, tc.nodes).listNodes(ctx, &nodes{}); !errors.Is(err, tc.want) {
-				t.Errorf("listNodes() = %v, want %v", err, tc.want)
+			if kept, err := serve(t, tc.nodes).listNodes(ctx); !errors.Is(err, tc.want) || !cmp.Equal(kept, nodes{}, cmp.AllowUnexported(nodes{})) {
+				t.Errorf("listNodes() = %v, %v, want nothing and %v", kept, err, tc.want)
 			}
 		})
+	}
+}
+
+// Of nodes that are not ready, only the names are kept that a message has.
+func TestUnreadyNodes(t *testing.T) {
+	long := strings.Repeat("a", 254)
+	for name, tc := range map[string]struct {
+		given, want []string
+	}{
+		"few":                        {[]string{"b", "a", "c"}, []string{"a", "b", "c"}},
+		"many, in any order":         {[]string{"g", "b", "f", "a", "e", "d", "c"}, []string{"a", "b", "c", "d", "e"}},
+		"names that no server takes": {[]string{"b", "<script>", long}, []string{"(invalid name)", "(invalid name)", "b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := nodes{}
+			for _, name := range tc.given {
+				n.addUnready(name)
+			}
+			if diff := cmp.Diff(nodes{unready: len(tc.given), unreadyNames: tc.want}, n, cmp.AllowUnexported(nodes{})); diff != "" {
+				t.Errorf("nodes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The URL of a request is of the length that a tenant and its server want.
+func TestErrorsWithoutURL(t *testing.T) {
+	server := httptest.NewTLSServer(nil)
+	c, err := connect([]byte(kubeconfigFor(server, "/secret")), anywhere)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Close()
+	if err := c.get(t.Context(), "/healthz", nil, nil); !errors.Is(err, syscall.ECONNREFUSED) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("error is %v", err)
 	}
 }

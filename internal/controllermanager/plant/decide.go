@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
-	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -61,19 +61,15 @@ func nodesReady(n *nodes) (status corev1beta1.ConditionStatus, reason, message s
 	switch {
 	case n.total == 0:
 		return corev1beta1.ConditionTrue, reasonNodes, "The cluster has no nodes."
-	case len(n.unready) == 0:
+	case n.unready == 0:
 		return corev1beta1.ConditionTrue, reasonNodes, "All nodes are ready."
 	}
-	names := slices.Sorted(slices.Values(n.unready))
-	var quoted []string
-	for _, name := range names[:min(namedNodes, len(names))] {
-		if len(validation.IsDNS1123Subdomain(name)) > 0 { // it is not from an API server
-			name = "(invalid name)"
-		}
-		quoted = append(quoted, fmt.Sprintf("%q", name))
+	quoted := make([]string, len(n.unreadyNames))
+	for i, name := range n.unreadyNames {
+		quoted[i] = strconv.Quote(name)
 	}
-	message = fmt.Sprintf("%d of %d nodes are not ready: %s", len(names), n.total, strings.Join(quoted, ", "))
-	if more := len(names) - namedNodes; more > 0 {
+	message = fmt.Sprintf("%d of %d nodes are not ready: %s", n.unready, n.total, strings.Join(quoted, ", "))
+	if more := n.unready - len(quoted); more > 0 {
 		message += fmt.Sprintf(" and %d more", more)
 	}
 	return corev1beta1.ConditionFalse, reasonUnready, message + "."

@@ -1,11 +1,14 @@
 package plant
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +18,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -39,20 +43,29 @@ func garden(t *testing.T, kubeconfig string) (client.WithWatch, *corev1beta1.Pla
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(plant, secret).WithStatusSubresource(plant).Build(), plant
 }
 
-func pass(t *testing.T, cache client.Client, api client.Reader, blocked func(string) string) []string {
-	t.Helper()
-	recorder := events.NewFakeRecorder(10)
-	r := &reconciler{
+func reconcilerOf(cache client.Client, api client.Reader, recorder events.EventRecorder, blocked func(string) string) *reconciler {
+	return &reconciler{
 		Values:      Values{SyncPeriod: time.Minute, Blocked: blocked, Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))},
 		gardenCache: cache, gardenAPI: api, recorder: recorder,
 	}
+}
+
+// expect runs one pass, after which the Plant must be checked again after a while, without precedence over others.
+func expect(t *testing.T, r *reconciler, again time.Duration) {
+	t.Helper()
 	result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "garden-dev", Name: "p"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(reconcile.Result{RequeueAfter: time.Minute}, result); diff != "" {
+	if diff := cmp.Diff(reconcile.Result{RequeueAfter: again, Priority: new(handler.LowPriority)}, result); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
+}
+
+func pass(t *testing.T, cache client.Client, api client.Reader, blocked func(string) string) []string {
+	t.Helper()
+	recorder := events.NewFakeRecorder(10)
+	expect(t, reconcilerOf(cache, api, recorder, blocked), time.Minute)
 	var recorded []string
 	for len(recorder.Events) > 0 {
 		recorded = append(recorded, <-recorder.Events)
@@ -70,6 +83,31 @@ func TestReconcileWithStaleCache(t *testing.T) {
 		Other:  func(p *corev1beta1.Plant) { p.Status.Conditions[0].Status = corev1beta1.ConditionFalse },
 		Pass:   func(cache client.WithWatch) { pass(t, cache, api, anywhere) },
 	}.Run(t)
+}
+
+// The result of a check during which the Plant has changed is not written, and the check is repeated soon.
+func TestChangeDuringCheck(t *testing.T) {
+	change := func() {}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		change()
+		fmt.Fprint(w, "{}")
+	}))
+	defer server.Close()
+	api, plant := garden(t, kubeconfigFor(server, ""))
+	change = sync.OnceFunc(func() {
+		patch := client.MergeFrom(plant.DeepCopy())
+		plant.Spec.SecretRef.Name = "other"
+		if err := api.Patch(t.Context(), plant, patch); err != nil {
+			t.Error(err)
+		}
+	})
+	recorder := events.NewFakeRecorder(10)
+	r := reconcilerOf(api, api, recorder, anywhere)
+	expect(t, r, 200*time.Millisecond)
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(plant), plant); err != nil || len(plant.Status.Conditions) > 0 || len(recorder.Events) > 0 {
+		t.Errorf("the Plant has status %v, %d events, and error %v", plant.Status, len(recorder.Events), err)
+	}
+	expect(t, r, time.Minute)
 }
 
 func statuses(p *corev1beta1.Plant) map[corev1beta1.ConditionType]corev1beta1.ConditionStatus {
@@ -107,6 +145,33 @@ func TestEvents(t *testing.T) {
 		}
 		if diff := cmp.Diff(step.want, got); diff != "" {
 			t.Errorf("events when the server answers %d (-want +got):\n%s", step.code, diff)
+		}
+	}
+}
+
+// The API server refuses events with longer notes.
+func TestLongMessages(t *testing.T) {
+	name := strings.Repeat("a", 253)
+	kubeconfig := "users: [{}, " + strings.Repeat("{"+strings.Repeat("ä", 300)+": x}, ", 5) + "]"
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		items := make([]string, namedNodes)
+		for i := range items {
+			items[i] = nodeJSON(fmt.Sprint(name[1:], i), "False")
+		}
+		fmt.Fprint(w, `{"items":[`+strings.Join(items, ",")+`]}`)
+	}))
+	defer server.Close()
+	for what, kubeconfig := range map[string]string{"kubeconfig": kubeconfig, "nodes": kubeconfigFor(server, "")} {
+		api, _ := garden(t, kubeconfig)
+		events := pass(t, api, api, anywhere)
+		if len(events) == 0 {
+			t.Errorf("%s: no event", what)
+		}
+		for _, event := range events {
+			_, note, _ := strings.Cut(strings.TrimPrefix(event, "Warning "), " ")
+			if len(note) > maxText || len(note) < maxText-4 || !utf8.ValidString(note) || !strings.HasSuffix(note, "...") {
+				t.Errorf("%s: a note of %d bytes: %q", what, len(note), note)
+			}
 		}
 	}
 }

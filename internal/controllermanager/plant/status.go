@@ -2,6 +2,8 @@ package plant
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -11,6 +13,9 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/kube"
 )
+
+// maxText is how many bytes the note of an event may have: the API server takes less than 1024.
+const maxText = 1023
 
 // report writes the status of a Plant if it differs, with events about what has changed.
 func (r *reconciler) report(ctx context.Context, plant *corev1beta1.Plant, o *observed) error {
@@ -23,7 +28,9 @@ func (r *reconciler) report(ctx context.Context, plant *corev1beta1.Plant, o *ob
 	if apiequality.Semantic.DeepEqual(before.Status, plant.Status) {
 		return nil
 	}
-	if err := r.gardenCache.Status().Patch(ctx, plant, client.StrategicMergeFrom(before)); err != nil {
+	// A check takes a while: what it has found out does not count for a Plant that has changed since, such as to another Secret.
+	patch := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
+	if err := r.gardenCache.Status().Patch(ctx, plant, patch); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	for _, condition := range current {
@@ -45,5 +52,13 @@ func (r *reconciler) announce(plant *corev1beta1.Plant, before *corev1beta1.Cond
 	if good {
 		eventType = corev1.EventTypeNormal
 	}
-	r.recorder.Eventf(plant, nil, eventType, condition.Reason, constants.EventActionHealthCheck, "%s: %s", condition.Type, condition.Message)
+	r.recorder.Eventf(plant, nil, eventType, condition.Reason, constants.EventActionHealthCheck, "%s", cut(fmt.Sprintf("%s: %s", condition.Type, condition.Message)))
+}
+
+// cut shortens a text to what the note of an event may have.
+func cut(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText-len("...")], "") + "..." // a character may have been cut in two
 }

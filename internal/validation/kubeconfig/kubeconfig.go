@@ -9,11 +9,15 @@ package kubeconfig
 
 import (
 	"crypto/tls"
+	"errors"
+	"fmt"
 	"net/url"
 	"reflect"
 	"slices"
 	"strings"
 
+	yamlv3 "go.yaml.in/yaml/v3"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
@@ -22,6 +26,18 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"gardener.cloud/gardener/pkg/destination"
+)
+
+// The limits of a kubeconfig, so that what a user writes costs the processes that read it little.
+const (
+	// maxSize is how many bytes it may have: a quarter of what a Secret holds, and enough for dozens of users with certificates.
+	maxSize = 256 << 10
+	// maxEntries is how many clusters, users or contexts it may have, as certificates and keys of each are parsed.
+	maxEntries = 100
+	// maxUnknown is how many bytes of a message about an unknown field are kept, as its name may be as long as the kubeconfig.
+	maxUnknown = 256
+	// summarized is how many errors Summary has.
+	summarized = 5
 )
 
 var (
@@ -95,23 +111,76 @@ func SelfContained(data []byte, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// decode returns all of a kubeconfig. It is nil if it is no kubeconfig at all.
+// Summary returns the first few errors of a kubeconfig as one, for messages, and how many more there are. It is nil without errors.
+func Summary(errs field.ErrorList) error {
+	if len(errs) <= summarized {
+		return errs.ToAggregate()
+	}
+	first := errs[:summarized].ToAggregate().Errors()
+	return utilerrors.NewAggregate(append(first, fmt.Errorf("and %d more errors", len(errs)-summarized)))
+}
+
+// decode returns all of a kubeconfig. It is nil if it is no kubeconfig at all, or beyond the limits.
 func decode(data []byte, path *field.Path) (*clientcmdv1.Config, field.ErrorList) {
+	if len(data) > maxSize {
+		return nil, field.ErrorList{field.TooLong(orRoot(path), "", maxSize)}
+	}
+	if err := refuseAliases(data); err != nil {
+		return nil, field.ErrorList{malformed(path, err.Error())}
+	}
 	// Strict all the way: what we read and what another parser reads must be the same.
 	asJSON, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
-		return nil, field.ErrorList{malformed(path, "must be a YAML or JSON object with each key once")}
+		return nil, field.ErrorList{malformed(path, errNoObject.Error())}
 	}
 	given := &clientcmdv1.Config{}
 	unknown, err := kjson.UnmarshalStrict(asJSON, given)
 	if err != nil {
 		return nil, field.ErrorList{malformed(path, "is not of the shape of a kubeconfig")}
 	}
+	if errs := validateEntries(given, path); len(errs) > 0 {
+		return nil, errs
+	}
 	var errs field.ErrorList
 	for _, err := range unknown {
-		errs = append(errs, field.Forbidden(orRoot(path), err.Error())) // it has the path of the field, and no value
+		message := err.Error() // it has the path of the field, and no value
+		errs = append(errs, field.Forbidden(orRoot(path), strings.ToValidUTF8(message[:min(len(message), maxUnknown)], "")))
 	}
 	return given, errs
+}
+
+var (
+	errNoObject = errors.New("must be a YAML or JSON object with each key once")
+	errAliases  = errors.New("must not have YAML anchors or aliases")
+)
+
+// refuseAliases refuses YAML with anchors or aliases: as JSON, a long value is there once for each alias of it. Nodes are not expanded yet.
+func refuseAliases(data []byte) error {
+	document := &yamlv3.Node{}
+	if err := yamlv3.Unmarshal(data, document); err != nil {
+		return errNoObject // the error quotes values
+	}
+	if hasAliases(document) {
+		return errAliases
+	}
+	return nil
+}
+
+func hasAliases(node *yamlv3.Node) bool {
+	return node.Kind == yamlv3.AliasNode || node.Anchor != "" || slices.ContainsFunc(node.Content, hasAliases)
+}
+
+func validateEntries(config *clientcmdv1.Config, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, list := range []struct {
+		name string
+		size int
+	}{{"clusters", len(config.Clusters)}, {"users", len(config.AuthInfos)}, {"contexts", len(config.Contexts)}} {
+		if list.size > maxEntries {
+			errs = append(errs, field.TooMany(path.Child(list.name), list.size, maxEntries))
+		}
+	}
+	return errs
 }
 
 // parse returns the allowed fields of a kubeconfig, in all its clusters, users and contexts.

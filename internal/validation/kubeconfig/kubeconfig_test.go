@@ -229,6 +229,59 @@ func TestErrorsQuoteNoValues(t *testing.T) {
 	}
 }
 
+func TestLimits(t *testing.T) {
+	const rest = "users: [{name: a, user: {}}]\ncontexts: [{name: a, context: {cluster: a, user: a}}]\ncurrent-context: a\n"
+	clusters := func(n int) string {
+		var b strings.Builder
+		b.WriteString(rest + "clusters: [{name: a, cluster: {server: 'https://a.example'}}")
+		for i := range n - 1 {
+			fmt.Fprintf(&b, ", {name: a%d, cluster: {server: 'https://a.example'}}", i)
+		}
+		return b.String() + "]\n"
+	}
+	padded := func(size int) string { return clusters(1) + "#" + strings.Repeat("x", size-len(clusters(1))-1) }
+	for name, tc := range map[string]struct{ text, want string }{
+		"as large as allowed":     {padded(maxSize), ""},
+		"too large":               {padded(maxSize + 1), "kubeconfig: Too long: may not be more than 262144 bytes"},
+		"too large, and no YAML":  {strings.Repeat("[", maxSize+1), "kubeconfig: Too long: may not be more than 262144 bytes"},
+		"an alias":                {clusters(1) + "extensions: [{name: &a x, extension: *a}]", "kubeconfig: Invalid value: must not have YAML anchors or aliases"},
+		"an anchor":               {"&a {" + "clusters: []}", "kubeconfig: Invalid value: must not have YAML anchors or aliases"},
+		"a key with an anchor":    {clusters(1) + "&a kind: Config", "kubeconfig: Invalid value: must not have YAML anchors or aliases"},
+		"as many as allowed":      {clusters(maxEntries), ""},
+		"too many clusters":       {clusters(maxEntries + 1), "kubeconfig.clusters: Too many: 101: must have at most 100 items"},
+		"too many, none is valid": {"users: [{}" + strings.Repeat(",{}", maxEntries) + "]", "kubeconfig.users: Too many: 101: must have at most 100 items"},
+		"too many contexts":       {"contexts: [{}" + strings.Repeat(",{}", maxEntries) + "]", "kubeconfig.contexts: Too many: 101: must have at most 100 items"},
+		"a long unknown field": {
+			clusters(1) + strings.Repeat("ä", 1000) + ": x", `kubeconfig: Forbidden: unknown field "` + strings.Repeat("ä", (maxUnknown-len(`unknown field "`))/2),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := field.NewPath("kubeconfig")
+			_, errs := Client([]byte(tc.text), path)
+			for _, errs := range []field.ErrorList{errs, Validate([]byte(tc.text), path), SelfContained([]byte(tc.text), path)} {
+				if got := fmt.Sprint(errs.ToAggregate()); got != tc.want && (tc.want != "" || len(errs) > 0) {
+					t.Errorf("error is %q, want %q", got, tc.want)
+				}
+			}
+		})
+	}
+}
+
+func TestSummary(t *testing.T) {
+	const text = "users: [{user: {as: a}}, {user: {as: a}}, {user: {as: a}}, {user: {as: a}}, {user: {as: a}}, {user: {as: a}}, {user: {as: a}}]"
+	errs := SelfContained([]byte(text), nil)
+	got := Summary(errs).Error()
+	if strings.Count(got, "users[") != summarized || !strings.Contains(got, "users[4].user.as") || !strings.Contains(got, "and 2 more errors") {
+		t.Errorf("summary of %d errors is %s", len(errs), got)
+	}
+	if got := Summary(errs[:summarized]).Error(); strings.Contains(got, "more") {
+		t.Errorf("summary of %d errors is %s", summarized, got)
+	}
+	if err := Summary(nil); err != nil {
+		t.Errorf("summary of none is %v", err)
+	}
+}
+
 func fields(errs field.ErrorList) []string {
 	var fields []string
 	for _, err := range errs {

@@ -44,5 +44,5 @@ func (h *Handler) Handle(_ context.Context, request admission.Request) admission
 	if errs[0].Type == field.ErrorTypeTypeInvalid {
 		code = http.StatusBadRequest
 	}
-	return admission.Errored(int32(code), errs.ToAggregate())
+	return admission.Errored(int32(code), kubeconfig.Summary(errs))
 }

@@ -45,6 +45,14 @@ func TestHandle(t *testing.T) {
 		"name of another version":  {user("act-as: secret-a"), http.StatusUnprocessableEntity, []string{"users[1].user.act-as"}},
 		"program in another case":  {user("Exec: {command: secret-a}"), http.StatusUnprocessableEntity, []string{"Exec"}},
 		"program twice":            {user("exec: null, exec: {command: secret-a}"), http.StatusBadRequest, nil},
+		"too large":                {map[string][]byte{"kubeconfig": []byte("#" + strings.Repeat("x", 256<<10))}, http.StatusUnprocessableEntity, []string{"data.kubeconfig: Too long"}},
+		"aliases":                  {user("token: &a secret-a, password: *a"), http.StatusBadRequest, []string{"data.kubeconfig", "aliases"}},
+		"too many users":           {map[string][]byte{"kubeconfig": []byte("users: [{}" + strings.Repeat(", {}", 100) + "]")}, http.StatusUnprocessableEntity, []string{"data.kubeconfig.users: Too many"}},
+		"many errors": {
+			map[string][]byte{"kubeconfig": []byte("users: [{}" + strings.Repeat(", {user: {as: a}}", 99) + "]")},
+			http.StatusUnprocessableEntity,
+			[]string{"users[5].user.as", "and 94 more errors"},
+		},
 		"file of the CA": {
 			map[string][]byte{"kubeconfig": []byte("clusters: [{name: a, cluster: {server: https://a, certificate-authority: secret-a}}]")},
 			http.StatusUnprocessableEntity,
