@@ -59,7 +59,13 @@ func testGarden(t *testing.T, l *landscape) {
 	t.Run("a seed keeps the objects of a ManagedResource", func(t *testing.T) { testManagedResource(t, l) })
 	t.Run("a seed runs etcd", func(t *testing.T) { testEtcd(t, l) })
 	t.Run("a shoot is defaulted, and scheduled to the seed", func(t *testing.T) {
-		profile := builder.CloudProfile("versions", builder.Versions("1.36.1", "1.36.3"))
+		local := &corev1beta1.CloudProfile{}
+		if err := l.garden.client.Get(t.Context(), client.ObjectKey{Name: builder.Local}, local); err != nil {
+			t.Fatal(err)
+		}
+		profile := builder.CloudProfile("versions", builder.Versions("1.36.1", "1.36.3"), func(p *corev1beta1.CloudProfile) {
+			p.Spec.MachineImages, p.Spec.ProviderConfig = local.Spec.MachineImages, local.Spec.ProviderConfig // provider-local wants to know its images
+		})
 		shoot := builder.Shoot("first", func(s *corev1beta1.Shoot) { s.Spec.CloudProfile.Name, s.Spec.Kubernetes.Version = profile.Name, "1.36" })
 		for _, object := range []client.Object{profile, shoot} {
 			if err := l.garden.client.Create(t.Context(), object); err != nil {
