@@ -76,7 +76,7 @@ func Add(mgr manager.Manager, v Values) error {
 	return builder.ControllerManagedBy(mgr).Named(name).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: *v.Config.ConcurrentSyncs,
-			// A gardenlet that is tried is checked often, whether its objects can be applied again or not: see maxUnjudged.
+			// A gardenlet that is tried is checked often, whether its objects can be applied again or not: see trial.Checks.
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, trial.SteadyTime),
 		}).
 		// Operations raise the generation. The status is the controller's own.

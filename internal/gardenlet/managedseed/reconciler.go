@@ -36,7 +36,7 @@ type reconciler struct {
 	gardenCache client.Client
 	recorder    events.EventRecorder
 	watches     *gardenletWatches
-	judgements  judgements
+	checks      trial.Checks
 	// parent is what gardenlets inherit.
 	parent map[string]any
 	// archive is the chart of the gardenlet, of the release of this process.
@@ -56,7 +56,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	if err != nil || ptr.Deref(shoot.Status.SeedName, "") != r.SeedName {
 		r.watches.end(req.NamespacedName)
-		r.judgements.end(req.NamespacedName)
+		r.checks.Forget(req.NamespacedName)
 		return reconcile.Result{RequeueAfter: r.Config.WaitSyncPeriod.Duration}, nil // the Shoot is new, or another gardenlet is responsible
 	}
 	// The cache may not have the status yet that the last pass has written.
@@ -65,7 +65,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	if object.DeletionTimestamp != nil {
 		r.watches.end(req.NamespacedName)
-		r.judgements.end(req.NamespacedName)
+		r.checks.Forget(req.NamespacedName)
 		return r.delete(ctx, object, shoot)
 	}
 	if !controllerutil.ContainsFinalizer(object, constants.FinalizerGardenerName) {

@@ -83,13 +83,21 @@ func (r *reconciler) rollOut(ctx context.Context, want *rollout) (deployed, erro
 	}
 	t.Confirmed = confirmed(t, observed, want.seed)
 	now := r.Clock.Now()
-	since := r.judgements.since(client.ObjectKeyFromObject(want.object), now)
+	since := r.checks.Since(client.ObjectKeyFromObject(want.object), now)
 	d := deployed{
-		ID: want.id, Trial: t, Verdict: inTime(trial.Judge(t, observed, now), t, since, now), Problem: diagnose(observed, want.seed),
+		ID: want.id, Trial: t, Verdict: applied(trial.Judge(t, observed, now), t).Checked(since, now), Problem: diagnose(observed, want.seed),
 		Retry: retries(t, want.object, want.seed, now),
 	}
 	working := t.State == trial.Succeeded || t.State == "" && observed.Deployment != nil && kube.DeploymentComplete(observed.Deployment) == nil
 	return d, r.act(ctx, decide(d), want, &d, working)
+}
+
+// applied returns a verdict that fails by the time only if all objects of the gardenlet were applied. Until then, the error of applying them is reported.
+func applied(v trial.Verdict, t *trial.Trial) trial.Verdict {
+	if v.Late && t.Applied.IsZero() {
+		return trial.Verdict{RecheckIn: trial.SteadyTime}
+	}
+	return v
 }
 
 // confirmed returns the pod that reaches the garden, or "", by the Seed, which may be nil. GardenletReady may be of the gardenlet before, or be kept by

@@ -295,3 +295,24 @@ func TestMarkBootstrapped(t *testing.T) {
 		}
 	}
 }
+
+// A gardenlet whose objects cannot be applied is not rolled back by the time: the error is reported.
+func TestApplied(t *testing.T) {
+	late, crash := trial.Verdict{Failed: "it does not work after 10m0s", Late: true}, trial.Verdict{Failed: "it crashes"}
+	all, some := &trial.Trial{Applied: metav1.Now()}, &trial.Trial{}
+	for name, tc := range map[string]struct {
+		verdict trial.Verdict
+		trial   *trial.Trial
+		want    trial.Verdict
+	}{
+		"late": {late, all, late},
+		"late, but its objects cannot be applied":       {late, some, trial.Verdict{RecheckIn: trial.SteadyTime}},
+		"it crashes, and its objects cannot be applied": {crash, some, crash},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := applied(tc.verdict, tc.trial); got != tc.want {
+				t.Errorf("applied() = %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}

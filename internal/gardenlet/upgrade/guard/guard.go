@@ -118,6 +118,7 @@ type reconciler struct {
 	seedCache client.Client
 	seedAPI   client.Reader
 	clock     clock.PassiveClock
+	checks    trial.Checks
 }
 
 // Reconcile checks the new gardenlet, and ends the trial when it is known whether it works.
@@ -136,13 +137,14 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		if err != nil {
 			return reconcile.Result{}, err
 		}
-		v := trial.Judge(t, o, r.clock.Now())
+		now := r.clock.Now()
+		v := trial.Judge(t, o, now).Checked(r.checks.Since(trial.Key(), now), now)
 		if !v.Works && v.Failed == "" {
 			return reconcile.Result{RequeueAfter: v.RecheckIn}, nil
 		}
 		t.State, t.Reason = trial.Succeeded, v.Failed
 		if v.Failed != "" {
-			t.State, t.Since = trial.RollingBack, metav1.NewTime(r.clock.Now())
+			t.State, t.Since = trial.RollingBack, metav1.NewTime(now)
 		} else {
 			t.Previous = nil
 		}

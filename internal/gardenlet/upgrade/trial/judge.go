@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// Timeout is the end of a trial: pulling an image from a slow registry takes some minutes.
+	// Timeout is the end of a trial, if it is checked for so long: pulling an image from a slow registry takes some minutes.
 	Timeout = 10 * time.Minute
 	// SteadyTime is how long a new gardenlet has to lead without a restart. One that cannot reach the garden or its seed ends, or is ended by its
 	// liveness probe, before.
