@@ -40,7 +40,7 @@ func runBoundaries(ctx context.Context, flags *flag.FlagSet, args []string) erro
 		return err
 	}
 	u := &users{l: l, clients: c, before: before, manifest: *manifest}
-	shoot, err := u.shoot(shootName)
+	shoot, err := shootFrom(u.manifest, shootName)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"gardener.cloud/gardener/test/snapshot"
 )
 
-// surroundings are the objects of garden and seed before any shoot was created.
+// surroundings are the objects of the garden and its seeds before any shoot was created.
 type surroundings struct {
 	clusters []*surrounding
 	// without are the namespaces of the control planes of other shoots.
@@ -28,8 +28,9 @@ type surrounding struct {
 	objects []string
 }
 
-// observe lists the objects of garden and seed. Shoots whose names start with prefix must not exist.
-func observe(ctx context.Context, l *landscape.Landscape, garden client.Client, prefix string) (*surroundings, error) {
+// observe lists the objects of the garden, of its runtime cluster, which is the first seed, and of further clusters. Shoots whose names start with
+// prefix must not exist.
+func observe(ctx context.Context, l *landscape.Landscape, garden client.Client, prefix string, further ...string) (*surroundings, error) {
 	shoots := &corev1beta1.ShootList{}
 	if err := garden.List(ctx, shoots); err != nil {
 		return nil, err
@@ -41,7 +42,7 @@ func observe(ctx context.Context, l *landscape.Landscape, garden client.Client, 
 		}
 		s.without = append(s.without, shoot.Status.TechnicalID)
 	}
-	for _, name := range []string{landscape.VirtualGarden, landscape.RuntimeCluster} {
+	for _, name := range append([]string{landscape.VirtualGarden, landscape.RuntimeCluster}, further...) {
 		config, err := clientcmd.BuildConfigFromFlags("", l.KubeconfigFile(name))
 		if err != nil {
 			return nil, err

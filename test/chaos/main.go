@@ -7,6 +7,7 @@
 //	go run ./test/chaos garden                 # gardener-operator, at each step of a rotation, the deletion and creation of the garden
 //	go run ./test/chaos writes -kubeconfig FILE # writes into a cluster that is killed or upgraded meanwhile
 //	go run ./test/chaos upgrade -from REVISION # shoots, while a landscape of the revision is upgraded to this tree, and back
+//	go run ./test/chaos moves                  # while control planes move between two seeds
 //	go run ./test/chaos nodes                  # everything that happens to a shoot with nodes, while its workload is probed
 package main
 
@@ -46,6 +47,7 @@ const usage = `Kill processes of a local landscape at random moments while it is
   chaos garden      gardener-operator, at each step of a rotation, the deletion and creation of the garden
   chaos writes      write into a cluster that is killed or upgraded meanwhile
   chaos upgrade     while a landscape is upgraded to this tree, rolled back, and upgraded again
+  chaos moves       while control planes move between two seeds
   chaos nodes       everything that happens to a shoot with nodes, while its workload is asked
 
 Flags of a scenario: chaos SCENARIO --help
@@ -58,7 +60,7 @@ func run(args []string) error {
 	}
 	scenarios := map[string]func(context.Context, *flag.FlagSet, []string) error{
 		"up": runUp, "shoots": runShoots, "boundaries": runBoundaries, "garden": runGarden, "writes": runWrites, "nodes": runNodes,
-		"upgrade": runUpgrade,
+		"upgrade": runUpgrade, "moves": runMoves,
 	}
 	if len(args) == 0 || scenarios[args[0]] == nil {
 		return fmt.Errorf("name a scenario: %s; see --help", strings.Join(slices.Sorted(maps.Keys(scenarios)), ", "))

@@ -201,7 +201,7 @@ func load() string {
 
 // create creates the shoot.
 func (s *story) create(ctx context.Context) (string, error) {
-	shoot, err := (&users{manifest: s.manifest}).shoot(s.key.Name)
+	shoot, err := shootFrom(s.manifest, s.key.Name)
 	if err != nil {
 		return "", err
 	}
@@ -627,32 +627,40 @@ func (s *story) rotate(ctx context.Context) (string, error) {
 
 // operate requests a step of a rotation, and waits until all credentials are in a phase of it.
 func (s *story) operate(ctx context.Context, operation string, phase corev1beta1.CredentialsRotationPhase) error {
+	if err := requestOperation(ctx, s.garden, s.key, operation); err != nil {
+		return err
+	}
+	return kube.AwaitShoot(ctx, s.garden, s.key, func(shoot *corev1beta1.Shoot) error { return credentialsRotated(shoot, phase) }, nil)
+}
+
+// requestOperation requests an operation of a shoot by its annotation.
+func requestOperation(ctx context.Context, garden client.Client, key client.ObjectKey, operation string) error {
 	shoot := &corev1beta1.Shoot{}
-	if err := s.garden.Get(ctx, s.key, shoot); err != nil {
+	if err := garden.Get(ctx, key, shoot); err != nil {
 		return err
 	}
-	if err := kube.PatchMetadata(ctx, s.garden, shoot, func(o *metav1.PartialObjectMetadata) {
+	return kube.PatchMetadata(ctx, garden, shoot, func(o *metav1.PartialObjectMetadata) {
 		metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.GardenerOperation, operation)
-	}); err != nil {
+	})
+}
+
+// credentialsRotated returns why a shoot is not healthy with all credentials in a phase of their rotation.
+func credentialsRotated(shoot *corev1beta1.Shoot, phase corev1beta1.CredentialsRotationPhase) error {
+	if err := kube.ShootHealthy(shoot); err != nil {
 		return err
 	}
-	return kube.AwaitShoot(ctx, s.garden, s.key, func(shoot *corev1beta1.Shoot) error {
-		if err := kube.ShootHealthy(shoot); err != nil {
-			return err
+	c := shoot.Status.Credentials
+	if c == nil || c.Rotation == nil || c.Rotation.CertificateAuthorities == nil || c.Rotation.ServiceAccountKey == nil || c.Rotation.ETCDEncryptionKey == nil {
+		return errors.New("the rotation has not started")
+	}
+	for _, got := range []corev1beta1.CredentialsRotationPhase{
+		c.Rotation.CertificateAuthorities.Phase, c.Rotation.ServiceAccountKey.Phase, c.Rotation.ETCDEncryptionKey.Phase,
+	} {
+		if got != phase {
+			return fmt.Errorf("a rotation is %s", got)
 		}
-		c := shoot.Status.Credentials
-		if c == nil || c.Rotation == nil || c.Rotation.CertificateAuthorities == nil || c.Rotation.ServiceAccountKey == nil || c.Rotation.ETCDEncryptionKey == nil {
-			return errors.New("the rotation has not started")
-		}
-		for _, got := range []corev1beta1.CredentialsRotationPhase{
-			c.Rotation.CertificateAuthorities.Phase, c.Rotation.ServiceAccountKey.Phase, c.Rotation.ETCDEncryptionKey.Phase,
-		} {
-			if got != phase {
-				return fmt.Errorf("a rotation is %s", got)
-			}
-		}
-		return nil
-	}, nil)
+	}
+	return nil
 }
 
 // hibernate hibernates the shoot, and checks what is left.

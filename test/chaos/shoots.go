@@ -92,7 +92,7 @@ func (d *disturbance) run(ctx context.Context, meanwhile func(context.Context) e
 	random := newRandom(*d.seed)
 	u := &users{l: l, clients: c, before: before, manifest: *d.manifest, random: random}
 	//nolint:gosec // as above
-	k := &killer{landscape: *d.landscape, programs: strings.FieldsFunc(*d.programs, func(r rune) bool { return r == ',' }), random: rand.New(random), shortest: time.Second, longest: *d.longest}
+	k := d.killer(rand.New(random))
 	other, err := newIntruder(l, c.garden)
 	if err != nil {
 		return err
@@ -120,6 +120,12 @@ func (d *disturbance) run(ctx context.Context, meanwhile func(context.Context) e
 		return u.clean(ctx)
 	}
 	return err
+}
+
+// killer returns one that has not begun.
+func (d *disturbance) killer(random *rand.Rand) *killer {
+	programs := strings.FieldsFunc(*d.programs, func(r rune) bool { return r == ',' })
+	return &killer{landscape: *d.landscape, programs: programs, random: random, shortest: time.Second, longest: *d.longest}
 }
 
 // clean deletes the shoots of an interrupted run: the next one does not start while they exist.
@@ -159,7 +165,7 @@ func (u *users) left(ctx context.Context) ([]*corev1beta1.Shoot, error) {
 // use creates, changes and deletes one shoot after another until the context ends. It returns the last one, if it was not deleted.
 func (u *users) use(ctx context.Context, name string) *corev1beta1.Shoot {
 	for ctx.Err() == nil {
-		shoot, err := u.shoot(name)
+		shoot, err := shootFrom(u.manifest, name)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "error:", err)
 			return nil
@@ -190,14 +196,15 @@ func (u *users) use(ctx context.Context, name string) *corev1beta1.Shoot {
 	return nil
 }
 
-func (u *users) shoot(name string) (*corev1beta1.Shoot, error) {
-	data, err := os.ReadFile(u.manifest)
+// shootFrom reads a Shoot from a file, and gives it a name.
+func shootFrom(manifest, name string) (*corev1beta1.Shoot, error) {
+	data, err := os.ReadFile(manifest)
 	if err != nil {
 		return nil, err
 	}
 	shoot := &corev1beta1.Shoot{}
 	if err := yaml.UnmarshalStrict(data, shoot); err != nil {
-		return nil, fmt.Errorf("read %s: %w", u.manifest, err)
+		return nil, fmt.Errorf("read %s: %w", manifest, err)
 	}
 	shoot.Name = name
 	return shoot, nil
