@@ -25,6 +25,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -40,6 +41,7 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/crds"
 	component "gardener.cloud/gardener/internal/component/resourcemanager"
+	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/test/env"
@@ -80,12 +82,16 @@ func start(t *testing.T) *testCluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := crds.Deploy(t.Context(), c, "test", definitions...); err != nil {
+	autoscaler, err := crds.VerticalPodAutoscaler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := crds.Deploy(t.Context(), c, "test", append(definitions, autoscaler...)...); err != nil {
 		t.Fatal(err)
 	}
 	env.AwaitServed[*resourcesv1alpha1.ManagedResource](t, c)
 	settings := &config{Webhooks: component.ForSeed().Webhooks}
-	settings.Webhooks.EndpointSliceHints.Enabled = true
+	settings.Webhooks.EndpointSliceHints.Enabled, settings.Webhooks.VPAInPlaceUpdates.Enabled = true, true
 	settings.Webhooks.TokenInvalidator.Enabled, settings.Controllers.TokenInvalidator.Enabled = true, true
 	scope := component.Scope{}
 	settings.Server.Webhooks.BindAddress = "127.0.0.1"
@@ -382,6 +388,15 @@ func (w *testCluster) webhooks(t *testing.T) {
 	}
 	if *d.Spec.Replicas != 2 || len(d.Spec.Template.Spec.TopologySpreadConstraints) != 2 {
 		t.Errorf("the Deployment is admitted as %+v", d.Spec)
+	}
+	autoscaler := &unstructured.Unstructured{}
+	autoscaler.SetGroupVersionKind(workload.AutoscalerKind)
+	autoscaler.SetNamespace("hooks")
+	autoscaler.SetName("d")
+	autoscaler.Object["spec"] = map[string]any{"targetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}}
+	w.create(t, autoscaler)
+	if mode, _, err := unstructured.NestedString(autoscaler.Object, "spec", "updatePolicy", "updateMode"); err != nil || mode != string(workload.InPlaceOrRecreate) {
+		t.Errorf("the VerticalPodAutoscaler is admitted as %v", autoscaler.Object)
 	}
 	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "managedresources.resources.gardener.cloud"}}
 	protect := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"gardener.cloud/deletion-protected":"true"}}}`))

@@ -119,7 +119,6 @@ func supported(c *config) error {
 	for path, enabled := range map[*field.Path]bool{
 		field.NewPath("controllers", "istioClusterConfiguration"):  c.Controllers.IstioClusterConfiguration.Enabled,
 		field.NewPath("webhooks", "podKubeAPIServerLoadBalancing"): c.Webhooks.PodKubeAPIServerLoadBalancing.Enabled,
-		field.NewPath("webhooks", "vpaInPlaceUpdates"):             c.Webhooks.VPAInPlaceUpdates.Enabled,
 	} {
 		if enabled {
 			errs = append(errs, field.Forbidden(path.Child("enabled"), "not supported"))

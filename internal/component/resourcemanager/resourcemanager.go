@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/Masterminds/semver/v3"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -99,6 +100,15 @@ func ForSeed() resourcemanagerconfigv1alpha1.ResourceManagerConfiguration {
 	c.Webhooks.CRDDeletionProtection.Enabled = true
 	c.Webhooks.ExtensionValidation.Enabled = true
 	return c
+}
+
+// resizeSince is the version of Kubernetes from which on the requests of running pods can be changed.
+var resizeSince = semver.MustParse("1.33.0")
+
+// UpdatesInPlace says whether a Vertical Pod Autoscaler can change running pods in a cluster with a version of Kubernetes.
+func UpdatesInPlace(kubernetesVersion string) bool {
+	version, err := semver.NewVersion(kubernetesVersion)
+	return err == nil && !version.LessThan(resizeSince)
 }
 
 // Objects renders the resource manager for the cluster that it runs in.

@@ -38,5 +38,6 @@ func TestWebhooksOfAShoot(t *testing.T) {
 	config.Webhooks.SystemComponentsConfig.Enabled = true
 	config.Webhooks.PodSchedulerName.Enabled = true
 	config.Webhooks.EndpointSliceHints.Enabled = true
+	config.Webhooks.VPAInPlaceUpdates.Enabled = true
 	golden.Objects(t, "shoot.yaml", Webhooks(&config, Scope{URL: "https://gardener-resource-manager.shoot--a--b", Shoot: true, CABundle: []byte("CA")}))
 }

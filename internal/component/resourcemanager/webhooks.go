@@ -11,6 +11,7 @@ import (
 	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/workload"
 )
 
 // Paths of the webhooks.
@@ -26,6 +27,7 @@ const (
 	PathSeccompProfile        = "/webhooks/seccomp-profile"
 	PathSystemComponents      = "/webhooks/system-components-config"
 	PathTopologySpread        = "/webhooks/pod-topology-spread-constraints"
+	PathUpdateInPlace         = "/webhooks/vpa-in-place-updates"
 	PathValidateEtcd          = "/validate-druid-gardener-cloud-v1alpha1-etcd"
 )
 
@@ -148,6 +150,11 @@ func (s Scope) mutating(c *resourcemanagerconfigv1alpha1.ResourceManagerWebhookC
 		w.ObjectSelector = selector(map[string]string{resourcesv1alpha1.EndpointSliceHintsConsider: "true"})
 		// Services also work without hints, and those of the webhooks themselves may have the label.
 		w.FailurePolicy, w.TimeoutSeconds = new(admissionregistrationv1.Ignore), new(int32(shortTimeoutSeconds))
+	})
+	add(c.VPAInPlaceUpdates.Enabled, "vpa-in-place-updates", PathUpdateInPlace, func(w *admissionregistrationv1.MutatingWebhook) {
+		w.Rules = []admissionregistrationv1.RuleWithOperations{rule(workload.AutoscalerKind.Group, []string{workload.AutoscalerKind.Version}, createUpdate, "verticalpodautoscalers")}
+		w.MatchPolicy, w.ReinvocationPolicy = new(admissionregistrationv1.Equivalent), new(admissionregistrationv1.NeverReinvocationPolicy)
+		w.NamespaceSelector, w.ObjectSelector = s.namespaces(nil), selector(nil, absent(resourcesv1alpha1.VPAInPlaceUpdatesSkip))
 	})
 	return webhooks
 }

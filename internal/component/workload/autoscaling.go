@@ -27,6 +27,10 @@ type UpdateMode string
 const (
 	// Recreate applies recommendations to new pods, and evicts pods that are too far from them.
 	Recreate UpdateMode = "Recreate"
+	// Auto is Recreate, in the words of former releases.
+	Auto UpdateMode = "Auto"
+	// InPlaceOrRecreate changes the requests of running pods, and evicts those for which that is not possible.
+	InPlaceOrRecreate UpdateMode = "InPlaceOrRecreate"
 	// Off only writes recommendations.
 	Off UpdateMode = "Off"
 )

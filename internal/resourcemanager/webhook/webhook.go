@@ -73,6 +73,9 @@ func Add(mgr manager.Manager, targetCluster cluster.Cluster, c *resourcemanagerc
 	if c.EndpointSliceHints.Enabled {
 		register(component.PathEndpointSliceHints, hintZones)
 	}
+	if c.VPAInPlaceUpdates.Enabled {
+		register(component.PathUpdateInPlace, updateInPlace)
+	}
 	if c.CRDDeletionProtection.Enabled {
 		register(component.PathDeletionProtection, protect)
 	}

@@ -74,6 +74,7 @@ func (s *run) resourceManager() (resourcemanager.Values, error) {
 		config.Webhooks.HighAvailabilityConfig.DefaultNotReadyTolerationSeconds = t.DefaultNotReadyTolerationSeconds
 		config.Webhooks.HighAvailabilityConfig.DefaultUnreachableTolerationSeconds = t.DefaultUnreachableTolerationSeconds
 	}
+	config.Webhooks.VPAInPlaceUpdates.Enabled = workload.Autoscaled(s.seed) && resourcemanager.UpdatesInPlace(ptr.Deref(s.seed.Status.KubernetesVersion, ""))
 	return resourcemanager.Values{
 		Namespace: constants.GardenNamespace, Image: s.Images.Gardener, Replicas: s.replicas, Config: config,
 		ServerSecret: s.certificates.resourceManager, CABundle: s.certificates.caBundle,
