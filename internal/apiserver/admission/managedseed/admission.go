@@ -72,6 +72,9 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	if config == nil {
 		return nil
 	}
+	if domain(shoot) == "" { // otherwise the error would be what cannot be completed without it
+		return invalid(managedSeed, checkShoot(shoot))
+	}
 	if err := p.complete(ctx, &config.SeedConfig.Spec, shoot); err != nil {
 		return err
 	}
@@ -160,7 +163,7 @@ func checkShoot(shoot *corev1beta1.Shoot) field.ErrorList {
 		}
 	}
 	spec := &shoot.Spec
-	refuse(domain(shoot) == "", "the Shoot has no domain")
+	refuse(domain(shoot) == "", "the Shoot has no domain yet; by default it gets one when it is bound to a seed")
 	refuse(spec.Workerless(), "the Shoot has no workers")
 	refuse(spec.Addons != nil && spec.Addons.NginxIngress != nil && spec.Addons.NginxIngress.Enabled, "the Shoot has the addon nginxIngress, but a Seed has its own")
 	refuse(spec.Kubernetes.VerticalPodAutoscaler == nil || !spec.Kubernetes.VerticalPodAutoscaler.Enabled, "the Shoot has no vertical pod autoscaling, but a Seed needs it")

@@ -117,6 +117,12 @@ func TestAdmit(t *testing.T) {
 			}
 		}
 	})
+	t.Run("Shoot without a domain", func(t *testing.T) {
+		err := plugin(t).Admit(t.Context(), admissiontest.Request{Object: given(t, "plain", corev1beta1.SeedSpec{})}.Attributes(), nil)
+		if admissiontest.Reason(err) != metav1.StatusReasonInvalid || !strings.Contains(err.Error(), "spec.shoot.name: ") {
+			t.Errorf("Admit() = %v, want an error at spec.shoot.name", err)
+		}
+	})
 	t.Run("no such Shoot", func(t *testing.T) {
 		err := plugin(t).Admit(t.Context(), admissiontest.Request{Object: given(t, "x", complete())}.Attributes(), nil)
 		if admissiontest.Reason(err) != metav1.StatusReasonInvalid {
