@@ -34,6 +34,7 @@ import (
 	"gardener.cloud/gardener/internal/resourcemanager/managedresource"
 	"gardener.cloud/gardener/internal/resourcemanager/node/agentdelay"
 	"gardener.cloud/gardener/internal/resourcemanager/node/criticalcomponents"
+	"gardener.cloud/gardener/internal/resourcemanager/node/hostspread"
 	"gardener.cloud/gardener/internal/resourcemanager/tokeninvalidator"
 	"gardener.cloud/gardener/internal/resourcemanager/webhook"
 	"gardener.cloud/gardener/internal/tokenrequestor"
@@ -233,6 +234,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, target cluster.Clu
 			settings := c.Controllers.NodeAgentReconciliationDelay
 			return agentdelay.Add(mgr, target, settings.MinDelay.Duration, settings.MaxDelay.Duration)
 		}},
+		{"nodeHighAvailabilityConfig", c.Webhooks.HighAvailabilityConfig.Enabled, func() error { return hostspread.Add(mgr, target) }},
 	} {
 		if !controller.enabled {
 			continue

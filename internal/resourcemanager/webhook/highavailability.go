@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/resourcemanager/node/hostspread"
 )
 
 // mostHosts is the minimum number of hosts that pods are spread over, if there are as many pods.
@@ -101,7 +102,15 @@ func (h *highAvailability) workload(
 	if len(a.zones) > 0 && (a.failureTolerance != nil || a.pinned) {
 		pin(pod, a.zones)
 	}
-	spread(pod, constraints(a, have, max(most, have), selector, metadata.Annotations[resourcesv1alpha1.HighAvailabilityConfigHostSpread] == "true"))
+	hostSpread := metadata.Annotations[resourcesv1alpha1.HighAvailabilityConfigHostSpread] == "true"
+	if hostSpread {
+		single, err := hostspread.Single(ctx, h.target)
+		if err != nil {
+			return err
+		}
+		hostSpread = !single // on the only node, the second pod would wait for ever
+	}
+	spread(pod, constraints(a, have, max(most, have), selector, hostSpread))
 	tolerate(pod, corev1.TaintNodeNotReady, h.notReady)
 	tolerate(pod, corev1.TaintNodeUnreachable, h.unreachable)
 	return nil

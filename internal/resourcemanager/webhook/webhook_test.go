@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -136,6 +137,7 @@ func TestSpread(t *testing.T) {
 		namespace   *corev1.Namespace
 		replicas    int32
 		annotations []string
+		nodes       int
 		want        []corev1.TopologySpreadConstraint
 		zones       []string
 	}{
@@ -147,7 +149,15 @@ func TestSpread(t *testing.T) {
 			want: []corev1.TopologySpreadConstraint{constraint(hosts, new(int32(3)), "DoNotSchedule")},
 		},
 		"one zone, on several hosts": {
-			namespace: namespace("zones", "a"), replicas: 2, annotations: []string{"host-spread", "true"},
+			namespace: namespace("zones", "a"), replicas: 2, annotations: []string{"host-spread", "true"}, nodes: 2,
+			want: []corev1.TopologySpreadConstraint{constraint(hosts, new(int32(2)), "DoNotSchedule")},
+		},
+		"one zone, on several hosts, but there is one": {
+			namespace: namespace("zones", "a"), replicas: 2, annotations: []string{"host-spread", "true"}, nodes: 1,
+			want: []corev1.TopologySpreadConstraint{constraint(hosts, nil, "ScheduleAnyway")},
+		},
+		"one zone, tolerant, one host": {
+			namespace: namespace("zones", "a", "failure-tolerance-type", "node"), replicas: 2, annotations: []string{"host-spread", "true"}, nodes: 1, zones: []string{"a"},
 			want: []corev1.TopologySpreadConstraint{constraint(hosts, new(int32(2)), "DoNotSchedule")},
 		},
 		"three zones, pinned": {
@@ -160,7 +170,11 @@ func TestSpread(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := &highAvailability{target: fake.NewClientBuilder().WithObjects(tc.namespace).Build(), notReady: new(int64(60))}
+			builder := fake.NewClientBuilder().WithObjects(tc.namespace)
+			for i := range tc.nodes {
+				builder = builder.WithObjects(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i)}})
+			}
+			h := &highAvailability{target: builder.Build(), notReady: new(int64(60))}
 			d := deployment("", &tc.replicas, tc.annotations...)
 			d.Spec.Template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{constraint("rack", nil, "DoNotSchedule")}
 			if tc.replicas > 1 {
