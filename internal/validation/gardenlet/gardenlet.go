@@ -33,8 +33,8 @@ var (
 	logFormats = []string{"json", "text"}
 )
 
-// ValidateGardenletConfiguration checks a configuration. Unset settings get defaults; in a template, those of the seed
-// are set later. Errors in settings that all components have are at the root, as for all components.
+// ValidateGardenletConfiguration checks a configuration, which is at a path; nil for that of a gardenlet. Unset settings get defaults; in a template, those
+// of the seed are set later.
 func ValidateGardenletConfiguration(config *gardenletconfigv1alpha1.GardenletConfiguration, path *field.Path, template bool) field.ErrorList {
 	var errs field.ErrorList
 	if config.GardenClientConnection != nil && config.GardenClientConnection.KubeconfigValidity != nil {
@@ -44,13 +44,13 @@ func ValidateGardenletConfiguration(config *gardenletconfigv1alpha1.GardenletCon
 		errs = append(errs, controllers(config.Controllers, child(path, "controllers"))...)
 	}
 	if config.LeaderElection != nil {
-		errs = append(errs, leaderElection(config.LeaderElection, field.NewPath("leaderElection"))...)
+		errs = append(errs, leaderElection(config.LeaderElection, child(path, "leaderElection"))...)
 	}
 	if config.LogLevel != "" && !slices.Contains(logLevels, config.LogLevel) {
-		errs = append(errs, field.NotSupported(field.NewPath("logLevel"), config.LogLevel, logLevels))
+		errs = append(errs, field.NotSupported(child(path, "logLevel"), config.LogLevel, logLevels))
 	}
 	if config.LogFormat != "" && !slices.Contains(logFormats, config.LogFormat) {
-		errs = append(errs, field.NotSupported(field.NewPath("logFormat"), config.LogFormat, logFormats))
+		errs = append(errs, field.NotSupported(child(path, "logFormat"), config.LogFormat, logFormats))
 	}
 	if config.Resources != nil {
 		errs = append(errs, resources(config.Resources, child(path, "resources"))...)

@@ -110,6 +110,12 @@ func TestValidateManagedSeed(t *testing.T) {
 			},
 			want: []string{"FieldValueRequired " + gardenlet + "config.gardenClientConnection.kubeconfig"},
 		},
+		"a log level that does not exist": {
+			change: func(t *testing.T, m *seedmanagementv1alpha1.ManagedSeed) {
+				m.Spec.Gardenlet.Config = config(t, func(c *gardenletconfigv1alpha1.GardenletConfiguration) { c.LogLevel = "nonsense" })
+			},
+			want: []string{"FieldValueNotSupported " + gardenlet + "config.logLevel"},
+		},
 		"a deployment that cannot be": {
 			change: func(_ *testing.T, m *seedmanagementv1alpha1.ManagedSeed) {
 				d := m.Spec.Gardenlet.Deployment
