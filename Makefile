@@ -155,6 +155,10 @@ chaos-nodes: tools ## Scale, roll, upgrade, rotate, kill, hibernate the nodes of
 chaos-upgrade: tools ## Upgrade the landscape NAME from the revision FROM to this tree, then back and again while processes are killed (CHAOSFLAGS="-programs= -users 2").
 	@go run ./test/chaos upgrade -landscape $(NAME) -from "$(FROM)" $(CHAOSFLAGS)
 
+.PHONY: chaos-moves
+chaos-moves: tools ## Move control planes between two seeds of the landscape NAME and kill processes (CHAOSFLAGS="-moves 50 -kinds workerless,nodes").
+	@go run ./test/chaos moves -landscape $(NAME) $(CHAOSFLAGS)
+
 .PHONY: chaos-up
 chaos-up: tools distribution ## Kill processes of the seed while a landscape comes up, 20 times (CHAOSFLAGS="-rounds 3 -up-flags --without-shoot").
 	@go run ./test/chaos up $(CHAOSFLAGS)
