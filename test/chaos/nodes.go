@@ -128,6 +128,7 @@ func (s *story) steps() []step {
 		{"deploy a workload", s.deploy},
 		{"one machine more", s.scale(3)},
 		{"one machine less", s.scale(2)},
+		{"autoscale", s.autoscale},
 		{"another machine type", s.changeType},
 		{"another kubelet configuration", s.configureKubelet},
 		{"a budget without disruptions", s.block},
