@@ -73,7 +73,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case v.Finish:
 		return kube.Result(r.finish(ctx, object, issued))
 	case v.Deploy:
-		return kube.Result(r.writeCondition(ctx, object, waiting(object.Name))) // the watch for Seeds continues
+		if err := r.writeCondition(ctx, object, waiting(object.Name)); err != nil {
+			return kube.Result(err)
+		}
+		return reconcile.Result{RequeueAfter: v.Again}, nil // the watch for Seeds continues before
 	}
 	return reconcile.Result{}, nil
 }
