@@ -8,6 +8,7 @@ import (
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
 // Why a field is stored and nothing reads it.
@@ -29,6 +30,9 @@ func GardenWarnings(garden *operatorv1alpha1.Garden) []string {
 	warn(runtime.Ingress.Controller.ProviderConfig != nil, path.Child("ingress", "controller", "providerConfig"), "has no effect: there is no ingress controller")
 	if settings := runtime.Settings; settings != nil && settings.PersistentVolumeClaimAutoscaler != nil {
 		warn(settings.PersistentVolumeClaimAutoscaler.Enabled, path.Child("settings", "persistentVolumeClaimAutoscaler", "enabled"), noEffectYet)
+	for i, family := range runtime.Networking.IPFamilies {
+		warn(family != corev1beta1.IPFamilyIPv4, path.Child("networking", "ipFamilies").Index(i), noEffectYet)
+	}
 	}
 	warn(runtime.Volume != nil && runtime.Volume.MinimumSize != nil, path.Child("volume", "minimumSize"), noEffectYet)
 
