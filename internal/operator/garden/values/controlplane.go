@@ -114,7 +114,7 @@ func (s Source) KubeAPIServer(replicas int32, files Files) (kubeapiserver.Values
 		Encryption: encryption, Files: files.Files, Garden: &kubeapiserver.Garden{},
 	}
 	if replicas > 0 && Autoscaled(s.Garden) {
-		v.Autoscaling = &kubeapiserver.Autoscaling{MinReplicas: max(replicas, 2), MaxReplicas: kubeapiserver.MaxReplicas}
+		v.Autoscaling = &kubeapiserver.Autoscaling{MinReplicas: replicas, MaxReplicas: kubeapiserver.MaxReplicas}
 	}
 	if c := s.config(); c != nil {
 		v.Config = &c.KubeAPIServerConfig
