@@ -74,7 +74,7 @@ func (o *Operator) AddControllers(_ context.Context) error {
 		extensionreference.Add(o.Manager, extensionreference.Values{
 			ConcurrentSyncs: ptr.Deref(c.ExtensionReference.ConcurrentSyncs, 1),
 			Referenced: func(ctx context.Context, ref extension.Reference) (bool, error) {
-				return reference.Referenced(ctx, o.GetCache(), reference.Ref(ref))
+				return reference.Referenced(ctx, o.GetCache(), o.GetAPIReader(), reference.Ref(ref))
 			},
 		}),
 		requiredruntime.Add(o.Manager, requiredruntime.Values{ConcurrentSyncs: ptr.Deref(c.ExtensionRequiredRuntime.ConcurrentSyncs, 1), Clock: o.Clock}),
