@@ -166,7 +166,7 @@ config:
   featureGates: {DefaultSeccompProfile: true}
   controllers:
     garden:
-      etcdConfig: {backupCompactionController: {enableBackupCompaction: true, eventsThreshold: 1000000}}
+      etcdConfig: {backupCompactionController: {enableBackupCompaction: false, eventsThreshold: 1000000}}
     extensionCare: {syncPeriod: 2m, conditionThresholds: [{type: RuntimeHealthy, duration: 1m}]}
     extensionReference: {concurrentSyncs: 7}
 `

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -44,7 +45,7 @@ type Puller struct {
 	Blocked func(address string) string
 
 	mu   sync.Mutex
-	kept map[string][]byte
+	kept map[pulled][]byte
 }
 
 // Access has the credentials for a registry.
@@ -61,6 +62,12 @@ func (p *Puller) Pull(ctx context.Context, repository *gardencorev1.OCIRepositor
 	if err != nil {
 		return nil, err
 	}
+	if digest, ok := reference.(name.Digest); ok {
+		// What it names does not change, so the registry need not be available.
+		if archive := p.find(digest, access); archive != nil {
+			return archive, nil
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
 	defer cancel()
 	options, err := access.options(ctx, reference, p.Blocked)
@@ -71,23 +78,40 @@ func (p *Puller) Pull(ctx context.Context, repository *gardencorev1.OCIRepositor
 	if err != nil {
 		return nil, fmt.Errorf("look up chart %q: %w", reference, err)
 	}
-	key := reference.Context().Digest(descriptor.Digest.String()).String()
-	p.mu.Lock()
-	archive := p.kept[key]
-	p.mu.Unlock()
-	if archive != nil {
+	digest := reference.Context().Digest(descriptor.Digest.String())
+	if archive := p.find(digest, access); archive != nil {
 		return archive, nil
 	}
-	if archive, err = pull(reference.Context().Digest(descriptor.Digest.String()), options); err != nil {
+	archive, err := pull(digest, options)
+	if err != nil {
 		return nil, fmt.Errorf("pull chart %q: %w", reference, err)
 	}
+	p.keep(digest, access, archive)
+	return archive, nil
+}
+
+// pulled is an archive that was pulled, and with what access: other credentials may not allow it.
+type pulled struct{ digest, access string }
+
+func pulledWith(digest name.Digest, access Access) pulled {
+	config, bundle := sha256.Sum256(access.DockerConfig), sha256.Sum256(access.CABundle)
+	return pulled{digest.String(), string(config[:]) + string(bundle[:])}
+}
+
+// find returns an archive that is kept, or nil.
+func (p *Puller) find(digest name.Digest, access Access) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.kept[pulledWith(digest, access)]
+}
+
+func (p *Puller) keep(digest name.Digest, access Access, archive []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.kept == nil || len(p.kept) >= maxKept {
-		p.kept = map[string][]byte{}
+		p.kept = map[pulled][]byte{}
 	}
-	p.kept[key] = archive
-	return archive, nil
+	p.kept[pulledWith(digest, access)] = archive
 }
 
 // PullFor is Pull with the credentials that the repository refers to: Secrets of the namespace "garden".

@@ -60,8 +60,8 @@ func (o *Operator) AddControllers(_ context.Context) error {
 	}
 	return errors.Join(
 		lifecycle.Add(o.Manager, lifecycle.Values{
-			RuntimeAPI: o.RuntimeAPI, Connect: o.connect, Discover: discover, Gardener: o.Gardener, Images: o.Images, SystemImages: o.SystemImages,
-			Config: o.Config, FlowMetrics: o.Flows, Clock: o.Clock,
+			RuntimeAPI: o.RuntimeAPI, RuntimeVersion: runtimeVersion, Connect: o.connect, Discover: discover,
+			Gardener: o.Gardener, Images: o.Images, SystemImages: o.SystemImages, Config: o.Config, FlowMetrics: o.Flows, Clock: o.Clock,
 		}),
 		// Both have the same finalizer.
 		reference.Add(o.Manager, reference.Values{Referenced: func(ctx context.Context, ref reference.Ref) (bool, error) { //nolint:contextcheck // predicates have no context
@@ -74,7 +74,7 @@ func (o *Operator) AddControllers(_ context.Context) error {
 		extensionreference.Add(o.Manager, extensionreference.Values{
 			ConcurrentSyncs: ptr.Deref(c.ExtensionReference.ConcurrentSyncs, 1),
 			Referenced: func(ctx context.Context, ref extension.Reference) (bool, error) {
-				return reference.Referenced(ctx, o.GetCache(), reference.Ref(ref))
+				return reference.Referenced(ctx, o.GetCache(), o.GetAPIReader(), reference.Ref(ref))
 			},
 		}),
 		requiredruntime.Add(o.Manager, requiredruntime.Values{ConcurrentSyncs: ptr.Deref(c.ExtensionRequiredRuntime.ConcurrentSyncs, 1), Clock: o.Clock}),

@@ -39,7 +39,6 @@ import (
 	"gardener.cloud/gardener/internal/operator/webhook/certificate"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/internal/stage/systemcomponents"
-	configvalidation "gardener.cloud/gardener/internal/validation/config"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
@@ -69,7 +68,7 @@ func Component() process.Component[Config] {
 	return process.Component[Config]{
 		Name:   Name,
 		Short:  "Bring up the garden, and keep it up",
-		Config: configfile.Kind[Config]{AddToScheme: operatorconfigv1alpha1.AddToScheme, Validate: configvalidation.ValidateOperator},
+		Config: configfile.Kind[Config]{AddToScheme: operatorconfigv1alpha1.AddToScheme, Validate: validate},
 		Settings: func(c *Config) process.Settings {
 			return process.Settings{
 				Client: c.RuntimeClientConnection, LeaderElection: &c.LeaderElection, LogLevel: c.LogLevel, LogFormat: c.LogFormat,

@@ -47,7 +47,7 @@ func TestVirtual(t *testing.T) {
 				OperationMode:        new(operatorv1alpha1.AdmissionModeLog),
 			},
 		}),
-		Virtual: &gardenerprocess.Virtual{GenericKubeconfig: "generic-token-kubeconfig", TopologyAware: true},
+		Virtual: &gardenerprocess.Virtual{GenericKubeconfig: "generic-token-kubeconfig", TrafficDistribution: new("PreferSameZone")},
 	}
 	objects, err := Objects(v)
 	if err != nil {

@@ -60,7 +60,7 @@ func virtual() Values {
 		EtcdServers: []string{"https://virtual-garden-etcd-main-client:2379"}, EtcdSecret: "etcd-client", EtcdCA: "ca-etcd-bundle",
 		Certificate: "gardener-apiserver-0", CA: []byte("CA"), Autoscaled: true,
 		Virtual: &Virtual{
-			Virtual:   gardenerprocess.Virtual{GenericKubeconfig: "generic-token-kubeconfig", TopologyAware: true},
+			Virtual:   gardenerprocess.Virtual{GenericKubeconfig: "generic-token-kubeconfig", TrafficDistribution: new("PreferSameZone")},
 			ClusterIP: netip.MustParseAddr("10.2.0.7"), KubernetesVersion: "1.36.3",
 		},
 	}

@@ -79,8 +79,8 @@ type Values struct {
 type Virtual struct {
 	// GenericKubeconfig is the Secret with the generic token kubeconfig of the virtual garden. The token is that of the process.
 	GenericKubeconfig string
-	// TopologyAware prefers pods in the zone of the client for requests to Services.
-	TopologyAware bool
+	// TrafficDistribution is that of Services. Nil means none.
+	TrafficDistribution *string
 }
 
 // HighAvailability returns the type of a Deployment for Values, or none if the process does not work in a virtual garden.
@@ -132,9 +132,7 @@ func (v Values) Reachable(service *corev1.Service, called, scraped []int32) *cor
 			}
 		}
 	}
-	if v.Virtual.TopologyAware {
-		service.Spec.TrafficDistribution = new(corev1.ServiceTrafficDistributionPreferSameZone)
-	}
+	service.Spec.TrafficDistribution = v.Virtual.TrafficDistribution
 	return service
 }
 

@@ -2,10 +2,12 @@ package gardenlet
 
 import (
 	"strings"
+	"time"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/component/gardenlet/bootstrap"
 	"gardener.cloud/gardener/internal/kube"
 )
 
@@ -16,6 +18,8 @@ const selfHostedPrefix = "self-hosted-shoot-"
 type verdict struct {
 	// Deploy says whether to deploy it.
 	Deploy bool
+	// Again is when to deploy it the next time if nothing changes. Zero means never.
+	Again time.Duration
 	// Finish says whether it then has a Seed, so that its kubeconfig is not needed any more.
 	Finish bool
 	// Refuse says that it would be deployed, but that no operator has approved it.
@@ -42,7 +46,7 @@ func ofSeed(gardenlet *seedmanagementv1alpha1.Gardenlet) bool {
 // requested returns what a Gardenlet requests.
 func requested(gardenlet *seedmanagementv1alpha1.Gardenlet, seed *corev1beta1.Seed) verdict {
 	if seed == nil {
-		return verdict{Deploy: true}
+		return verdict{Deploy: true, Again: bootstrap.RenewalPeriod}
 	}
 	registered := kube.Condition(gardenlet.Status.Conditions, seedmanagementv1alpha1.ManagedSeedSeedRegistered)
 	waited := registered != nil && registered.Status == corev1beta1.ConditionProgressing

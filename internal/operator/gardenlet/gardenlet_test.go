@@ -37,8 +37,8 @@ func TestDecide(t *testing.T) {
 		seed   *corev1beta1.Seed
 		want   verdict
 	}{
-		"no Seed":                                  {want: verdict{Deploy: true}},
-		"no Seed yet, deployed before":             {change: changes(status("Progressing")), want: verdict{Deploy: true}},
+		"no Seed":                                  {want: verdict{Deploy: true, Again: 30 * time.Minute}},
+		"no Seed yet, deployed before":             {change: changes(status("Progressing")), want: verdict{Deploy: true, Again: 30 * time.Minute}},
 		"the Seed that was waited for":             {change: changes(status("Progressing")), seed: seed, want: verdict{Finish: true}},
 		"the Seed of a foreign cluster appears":    {change: changes(reference, status("Progressing")), seed: seed, want: verdict{Finish: true}},
 		"a Seed, and the gardenlet updates itself": {change: changes(status("True")), seed: seed},

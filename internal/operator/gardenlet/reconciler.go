@@ -73,7 +73,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case v.Finish:
 		return kube.Result(r.finish(ctx, object, issued))
 	case v.Deploy:
-		return kube.Result(r.writeCondition(ctx, object, waiting(object.Name))) // the watch for Seeds continues
+		if err := r.writeCondition(ctx, object, waiting(object.Name)); err != nil {
+			return kube.Result(err)
+		}
+		return reconcile.Result{RequeueAfter: v.Again}, nil // the watch for Seeds continues before
 	}
 	return reconcile.Result{}, nil
 }
@@ -178,11 +181,9 @@ func (t *target) refuseOther(ctx context.Context, seed string) error {
 	return nil
 }
 
-// finish deletes the kubeconfig of a cluster whose Seed exists, the bootstrap token unless it has just been issued, and what requested the deployment.
+// finish deletes the kubeconfig of a cluster whose Seed exists, the bootstrap token unless it has just been issued, and what requested the deployment. The
+// condition comes after what is deleted, and before what requested it: each of them lets a pass that was interrupted finish later.
 func (r *reconciler) finish(ctx context.Context, object *seedmanagementv1alpha1.Gardenlet, issued bool) error {
-	if err := r.writeCondition(ctx, object, registered(object.Name)); err != nil {
-		return err
-	}
 	if err := r.deleteKubeconfig(ctx, object); err != nil {
 		return err
 	}
@@ -190,6 +191,9 @@ func (r *reconciler) finish(ctx context.Context, object *seedmanagementv1alpha1.
 		if err := tokenOf(object).Delete(ctx, r.virtualAPI, r.virtualCache); err != nil {
 			return err
 		}
+	}
+	if err := r.writeCondition(ctx, object, registered(object.Name)); err != nil {
+		return err
 	}
 	after := object.DeepCopy()
 	after.Spec.KubeconfigSecretRef = nil

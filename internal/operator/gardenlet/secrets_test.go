@@ -1,18 +1,28 @@
 package gardenlet
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/authorizer/graph"
+	"gardener.cloud/gardener/internal/kube/bootstraptoken"
 	"gardener.cloud/gardener/pkg/destination"
 	"gardener.cloud/gardener/test/builder"
 )
@@ -58,6 +68,46 @@ func TestDeleteKubeconfig(t *testing.T) {
 				t.Errorf("the Secret exists: %t, want %t", got, tc.stays)
 			}
 		})
+	}
+}
+
+// A pass that ends before it has deleted the bootstrap token is made up for by the next one: the condition does not say before that the end is reached.
+func TestFinishAfterInterruption(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, corev1beta1.AddToScheme, seedmanagementv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	object := builder.Gardenlet("a", func(g *seedmanagementv1alpha1.Gardenlet) {
+		g.Status.Conditions = []corev1beta1.Condition{waiting("a")}
+	})
+	token := secretWith("kube-system", graph.BootstrapTokenName("garden", "a"), bootstraptoken.DescriptionKey, bootstraptoken.ForSeed("a"))
+	interrupted := errors.New("interrupted")
+	c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(object, token, builder.Seed("a")).WithStatusSubresource(object).Build(), interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			if interrupted != nil {
+				return interrupted
+			}
+			return c.Delete(ctx, obj, opts...)
+		},
+	})
+	r := &reconciler{
+		Values: Values{Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}, virtualCache: c, virtualAPI: c, runtimeCache: c, runtimeAPI: c,
+	}
+	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
+	if _, err := r.Reconcile(t.Context(), request); !errors.Is(err, interrupted) {
+		t.Fatalf("the first pass returns %v", err)
+	}
+	interrupted = nil
+	if _, err := r.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	if exists(t, c, token) {
+		t.Error("the bootstrap token still exists")
+	}
+	if err := c.Get(t.Context(), request.NamespacedName, object); err != nil || object.Status.Conditions[0].Status != corev1beta1.ConditionTrue {
+		t.Errorf("the conditions are %+v (%v)", object.Status.Conditions, err)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/Masterminds/semver/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,6 +20,7 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/controlplanenamespace"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
+	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/kube/shard"
 	"gardener.cloud/gardener/internal/stage/dns"
 	"gardener.cloud/gardener/internal/stage/extension"
@@ -197,22 +197,15 @@ func (s *State) Spread() []string {
 }
 
 // TrafficDistribution returns which pods of the control plane its Services prefer: those in the zone of the client, if the control plane is
-// spread over zones and the seed's setting says so. The older of the two names has the same meaning. Nil means that there is no preference.
+// spread over zones and the seed's setting says so. Nil means that there is no preference.
 func (s *State) TrafficDistribution() *string {
 	settings := s.Seed.Spec.Settings
 	if settings == nil || settings.TopologyAwareRouting == nil || !settings.TopologyAwareRouting.Enabled ||
 		len(s.Seed.Spec.Provider.Zones) <= 1 || s.tolerance() != corev1beta1.FailureToleranceTypeZone {
 		return nil
 	}
-	version, err := semver.NewVersion(ptr.Deref(s.Seed.Status.KubernetesVersion, ""))
-	if err != nil || version.LessThan(sameZoneSince) {
-		return new(corev1.ServiceTrafficDistributionPreferClose)
-	}
-	return new(corev1.ServiceTrafficDistributionPreferSameZone)
+	return workload.PreferSameZone(ptr.Deref(s.Seed.Status.KubernetesVersion, ""))
 }
-
-// sameZoneSince is the version of Kubernetes from which on PreferSameZone is known.
-var sameZoneSince = semver.MustParse("1.34.0")
 
 // ControlPlaneZones returns the zones of a control plane. Zones that its namespace has stay, as volumes are there. Others are added until there is
 // one, or there are three if it is to survive the loss of a zone: those of spec.controlPlane.zones, or else zones of the seed, which shoots are

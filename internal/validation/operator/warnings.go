@@ -1,11 +1,14 @@
 package operator
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 )
@@ -27,6 +30,9 @@ func GardenWarnings(garden *operatorv1alpha1.Garden) []string {
 	runtime, path := &garden.Spec.RuntimeCluster, specPath.Child("runtimeCluster")
 	// The kind is required, and there is only one.
 	warn(runtime.Ingress.Controller.ProviderConfig != nil, path.Child("ingress", "controller", "providerConfig"), "has no effect: there is no ingress controller")
+	for i, family := range runtime.Networking.IPFamilies {
+		warn(family != corev1beta1.IPFamilyIPv4, path.Child("networking", "ipFamilies").Index(i), noEffectYet)
+	}
 	if settings := runtime.Settings; settings != nil && settings.PersistentVolumeClaimAutoscaler != nil {
 		warn(settings.PersistentVolumeClaimAutoscaler.Enabled, path.Child("settings", "persistentVolumeClaimAutoscaler", "enabled"), noEffectYet)
 	}
@@ -52,4 +58,18 @@ func GardenWarnings(garden *operatorv1alpha1.Garden) []string {
 	warn(slices.Contains(operations, constants.OperationRotateObservabilityCredentials), metadataPath.Child("annotations").Key(constants.GardenerOperation),
 		constants.OperationRotateObservabilityCredentials+" renews Secret "+operatorv1alpha1.SecretNameObservabilityIngress+", which no component uses yet")
 	return warnings
+}
+
+// GardenDeletionWarnings returns a warning for what the deletion of a Garden deletes that others may need.
+func GardenDeletionWarnings(garden *operatorv1alpha1.Garden) []string {
+	etcd := garden.Spec.VirtualCluster.ETCD
+	if etcd == nil || etcd.Main == nil || etcd.Main.Backup == nil {
+		return nil
+	}
+	bucket, prefix, shared := strings.Cut(ptr.Deref(etcd.Main.Backup.BucketName, ""), "/")
+	if !shared {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: the whole bucket %q is deleted with all that is in it, and not only what is under %q",
+		specPath.Child("virtualCluster", "etcd", "main", "backup", "bucketName"), bucket, prefix)}
 }

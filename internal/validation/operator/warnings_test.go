@@ -27,10 +27,12 @@ func TestGardenWarnings(t *testing.T) {
 		"defaults": {change: func(*garden) {}},
 		"runtime cluster": {change: func(g *garden) {
 			g.Spec.RuntimeCluster.Ingress.Controller.ProviderConfig = &runtime.RawExtension{}
+			g.Spec.RuntimeCluster.Networking.IPFamilies = []corev1beta1.IPFamily{corev1beta1.IPFamilyIPv4, corev1beta1.IPFamilyIPv6}
 			g.Spec.RuntimeCluster.Settings = &operatorv1alpha1.Settings{PersistentVolumeClaimAutoscaler: &operatorv1alpha1.SettingPersistentVolumeClaimAutoscaler{Enabled: true}}
 			g.Spec.RuntimeCluster.Volume = &operatorv1alpha1.Volume{MinimumSize: new(resource.MustParse("20Gi"))}
 		}, want: []string{
 			"spec.runtimeCluster.ingress.controller.providerConfig: has no effect: there is no ingress controller",
+			"spec.runtimeCluster.networking.ipFamilies[1]: has no effect yet",
 			"spec.runtimeCluster.settings.persistentVolumeClaimAutoscaler.enabled: has no effect yet",
 			"spec.runtimeCluster.volume.minimumSize: has no effect yet",
 		}},

@@ -31,6 +31,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/crds"
@@ -52,6 +53,7 @@ func start(t *testing.T) *runtime {
 	e := env.Start(t, env.Lenient())
 	if err := errors.Join(
 		operatorv1alpha1.AddToScheme(e.Scheme), apiextensionsv1.AddToScheme(e.Scheme), resourcesv1alpha1.AddToScheme(e.Scheme), druidv1alpha1.AddToScheme(e.Scheme),
+		extensionsv1alpha1.AddToScheme(e.Scheme),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -218,12 +220,35 @@ func TestGarden(t *testing.T) {
 	step("there is only one Garden")
 	refused(t, r.Create(t.Context(), newGarden(t, func(g *operatorv1alpha1.Garden) { g.Name = "second" })), apierrors.IsForbidden, `already the Garden "local"`)
 
-	step("what it refers to has a finalizer, and loses it when it does not refer to it any more")
+	step("what it refers to has a finalizer, and loses it when neither the Garden nor a DNSRecord of it needs it any more")
+	definitions, err := crds.Extensions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := crds.Deploy(t.Context(), r, "test", definitions...); err != nil {
+		t.Fatal(err)
+	}
+	env.AwaitServed[*extensionsv1alpha1.DNSRecord](t, r)
+	record := &extensionsv1alpha1.DNSRecord{
+		ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: "former"},
+		Spec: extensionsv1alpha1.DNSRecordSpec{
+			DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "local", Class: new(extensionsv1alpha1.ExtensionClassGarden)},
+			SecretRef:   corev1.SecretReference{Namespace: constants.GardenNamespace, Name: "dns"},
+			Name:        "api.example.com", RecordType: extensionsv1alpha1.DNSRecordTypeA, Values: []string{"10.0.0.1"},
+		},
+	}
+	if err := r.Create(t.Context(), record); err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{"dns", "backup"} {
 		env.Await(t, r, env.Named[*corev1.Secret](constants.GardenNamespace, name), has[*corev1.Secret](constants.FinalizerReferenceProtection))
 	}
 	env.Edit(t, r, newGarden(t), func(g *operatorv1alpha1.Garden) { g.Spec.DNS.Providers[0].SecretRef.Name = "other" })
 	env.Await(t, r, env.Named[*corev1.Secret](constants.GardenNamespace, "other"), has[*corev1.Secret](constants.FinalizerReferenceProtection))
+	env.Await(t, r, env.Named[*corev1.Secret](constants.GardenNamespace, "dns"), has[*corev1.Secret](constants.FinalizerReferenceProtection))
+	if err := r.Delete(t.Context(), record); err != nil {
+		t.Fatal(err)
+	}
 	env.Await(t, r, env.Named[*corev1.Secret](constants.GardenNamespace, "dns"), func(s *corev1.Secret) error {
 		if len(s.Finalizers) > 0 {
 			return fmt.Errorf("its finalizers are %v", s.Finalizers)

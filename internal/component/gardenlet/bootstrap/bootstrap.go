@@ -35,6 +35,9 @@ const (
 	tokenLife = 24 * time.Hour
 	// tokenRest is how long a token has to be valid still to be used again.
 	tokenRest = time.Hour
+	// RenewalPeriod is how often to deploy a gardenlet that has not registered its Seed yet, so that its token does not expire: each token has two such
+	// times in its tokenRest, and one may fail.
+	RenewalPeriod = tokenRest / 2
 )
 
 // ForeignSecretError is for a Secret that would be deleted or overwritten, and belongs to something else, as it has no kubeconfig.

@@ -62,6 +62,30 @@ func TestToken(t *testing.T) {
 	}
 }
 
+// A gardenlet that cannot register for days has a valid token at any time, although one renewal of several fails.
+func TestTokenIsRenewed(t *testing.T) {
+	begin, c := time.Unix(0, 0), fake.NewClientBuilder().Build()
+	of := Token{Namespace: "garden", Name: "a", Description: "for a"}
+	for pass := range int(3 * tokenLife / RenewalPeriod) {
+		now := begin.Add(time.Duration(pass) * RenewalPeriod)
+		if pass > 0 {
+			token := &corev1.Secret{}
+			if err := c.Get(t.Context(), of.key(), token); err != nil {
+				t.Fatal(err)
+			}
+			if expiration, err := time.Parse(time.RFC3339, string(token.Data["expiration"])); err != nil || !expiration.After(now) {
+				t.Fatalf("the token has expired at %s, before pass %d at %s (%v)", expiration, pass, now, err)
+			}
+		}
+		if pass%5 == 3 { // this one fails
+			continue
+		}
+		if _, err := of.Ensure(t.Context(), c, c, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Only Secrets that have kubeconfigs are deleted and overwritten.
 func TestRead(t *testing.T) {
 	c := fake.NewClientBuilder().WithObjects(

@@ -54,7 +54,7 @@ func Add(mgr manager.Manager, v Values) error {
 	if err := errors.Join(corev1.AddToScheme(kinds), gardencorev1.AddToScheme(kinds), corev1beta1.AddToScheme(kinds)); err != nil {
 		return err
 	}
-	r := &reconciler{Values: v, runtimeCache: mgr.GetClient(), runtimeAPI: mgr.GetAPIReader(), kinds: kinds, charts: &chart.Puller{}}
+	r := &reconciler{Values: v, runtimeCache: mgr.GetClient(), runtimeAPI: mgr.GetAPIReader(), kinds: kinds, charts: &chart.Puller{}, recorder: mgr.GetEventRecorder("extension")}
 	// The deletion continues when a ManagedResource is deleted. One that a user deletes is created again.
 	// Creations count, as the watch may begin after such a deletion: those that are left are then seen for the first time.
 	managedResources, err := kube.WhenServed(mgr, extension.ManagedResourceDefinition, source.Kind(mgr.GetCache(), &resourcesv1alpha1.ManagedResource{},

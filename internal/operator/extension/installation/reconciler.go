@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -48,8 +50,23 @@ type reconciler struct {
 	// runtimeAPI reads Extensions, and Secrets, of which the cache has only the metadata.
 	runtimeAPI client.Reader
 	// kinds are those of the objects in ManagedResources.
-	kinds  *runtime.Scheme
-	charts *chart.Puller
+	kinds    *runtime.Scheme
+	charts   *chart.Puller
+	recorder events.EventRecorder
+}
+
+// pullError says that a chart cannot be pulled, such as when its registry is down. What is installed stays as it is.
+type pullError struct{ error }
+
+func (e *pullError) Unwrap() error { return e.error }
+
+// onlyPulls reports whether all that failed was to pull charts.
+func onlyPulls(err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // errors.As would find one of several
+		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !onlyPulls(e) })
+	}
+	var pull *pullError
+	return errors.As(err, &pull)
 }
 
 // pass is one reconciliation of an Extension.
@@ -94,7 +111,12 @@ func (r *reconciler) Reconcile(ctx context.Context, e *operatorv1alpha1.Extensio
 	case err != nil && kube.Routine(err):
 		return kube.Result(err)
 	case err != nil:
-		if statusErr := r.report(ctx, e, failed(e, plan, err)); statusErr != nil && !kube.Routine(statusErr) {
+		status := failed(e, plan, err)
+		if onlyPulls(err) && upToDate(e) {
+			status = stays(err)
+			r.warn(e, status)
+		}
+		if statusErr := r.report(ctx, e, status); statusErr != nil && !kube.Routine(statusErr) {
 			err = errors.Join(err, statusErr)
 		}
 		if errors.Is(err, chart.ErrInvalid) {
@@ -295,7 +317,7 @@ func (p *pass) render(
 	if apierrors.IsNotFound(err) {
 		return nil, errors.New(err.Error()) // a Secret for the registry is missing, which is no routine
 	} else if err != nil {
-		return nil, err
+		return nil, &pullError{err}
 	}
 	rendered, err := helm.Render(archive, helm.Release{Name: p.e.Name, Namespace: namespace, Kubernetes: kubernetes, Values: all})
 	if err != nil {

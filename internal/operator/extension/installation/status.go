@@ -3,7 +3,10 @@ package installation
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
+
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/operator/extension"
@@ -14,6 +17,8 @@ const (
 	reasonWaiting = "GardenNotReconciled"
 	// reasonDeleting says that objects of the extension are being deleted.
 	reasonDeleting = "Deleting"
+	// maxNote is the length of an event's note that the API server accepts.
+	maxNote = 1024
 )
 
 func installed(status corev1beta1.ConditionStatus, reason, message string) extension.Status {
@@ -40,6 +45,27 @@ func failed(e *operatorv1alpha1.Extension, plan plan, err error) extension.Statu
 	status := installed(corev1beta1.ConditionFalse, reason, err.Error())
 	status.ObservedGeneration = e.Generation
 	return status
+}
+
+// upToDate reports whether an Extension was installed as its spec says it.
+func upToDate(e *operatorv1alpha1.Extension) bool {
+	before := kube.Condition(e.Status.Conditions, operatorv1alpha1.ExtensionInstalled)
+	return before != nil && before.Status == corev1beta1.ConditionTrue && before.Reason == operatorv1alpha1.ReasonReconcileSuccess &&
+		e.Status.ObservedGeneration == e.Generation
+}
+
+// stays is the status of an extension that is installed and up to date, and could not be reconciled now.
+func stays(err error) extension.Status {
+	return installed(corev1beta1.ConditionTrue, operatorv1alpha1.ReasonReconcileSuccess, "The extension is installed, but cannot be updated: "+err.Error())
+}
+
+// warn records a status that differs as an event, too: the condition alone stays True.
+func (r *reconciler) warn(e *operatorv1alpha1.Extension, status extension.Status) {
+	message := status.Conditions[0].Message
+	if before := kube.Condition(e.Status.Conditions, operatorv1alpha1.ExtensionInstalled); before != nil && before.Message == message {
+		return
+	}
+	r.recorder.Eventf(e, nil, corev1.EventTypeWarning, constants.EventReconcileError, constants.EventActionReconcile, "%s", kube.Shorten(message, maxNote))
 }
 
 // deleted is the status of an extension whose objects are deleted. The care controller, which may have ended with the virtual garden, has nothing

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -43,6 +44,8 @@ const (
 type Values struct {
 	// RuntimeAPI is the runtime cluster without a cache: a flow reads what it has just written.
 	RuntimeAPI client.WithWatch
+	// RuntimeVersion reads the Kubernetes version of the runtime cluster.
+	RuntimeVersion discovery.ServerVersionInterface
 	// Connect returns a client for a virtual cluster.
 	Connect func(config *rest.Config) (client.WithWatch, error)
 	// Discover returns which kinds of objects a virtual cluster serves, as far as it responds.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -166,16 +167,17 @@ func TestCredentialsAreDeleted(t *testing.T) {
 func TestControlPlaneAndEtcdsAreDeleted(t *testing.T) {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "virtual-garden-kube-apiserver", Labels: map[string]string{"app": "kubernetes", "role": "apiserver"}}}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "virtual-garden-kube-apiserver", Labels: deployment.Labels}}
+	autoscaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "virtual-garden-kube-apiserver", Labels: deployment.Labels}}
 	main := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "virtual-garden-etcd-main"}}
 	events := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "virtual-garden-etcd-events"}}
 	other := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--a--b", Name: "etcd-main"}}
-	s := deleting(t, plainGarden(), deployment, service, main, events, other)
+	s := deleting(t, plainGarden(), deployment, service, autoscaler, main, events, other)
 	for _, step := range []func(context.Context) error{s.deleteControlPlane, s.deleteEtcds} {
 		if err := step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, object := range []client.Object{deployment, service, main, events} {
+	for _, object := range []client.Object{deployment, service, autoscaler, main, events} {
 		if err := s.RuntimeAPI.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
 			t.Errorf("%T %q: %v, want it to be gone", object, object.GetName(), err)
 		}

@@ -136,11 +136,7 @@ func (s *state) virtual() (*gardenerprocess.Virtual, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &gardenerprocess.Virtual{GenericKubeconfig: kubeconfig}
-	if settings := s.garden.Spec.RuntimeCluster.Settings; settings != nil && settings.TopologyAwareRouting != nil {
-		v.TopologyAware = settings.TopologyAwareRouting.Enabled
-	}
-	return v, nil
+	return &gardenerprocess.Virtual{GenericKubeconfig: kubeconfig, TrafficDistribution: s.source.TrafficDistribution()}, nil
 }
 
 // apiServerValues are those of gardener-apiserver, without the address of its Service.

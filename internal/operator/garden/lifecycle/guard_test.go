@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -79,6 +81,45 @@ func TestGuard(t *testing.T) {
 			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 				t.Errorf("got error %v, want one with %q", err, tc.want)
 			}
+		})
+	}
+}
+
+// Nothing but the virtual cluster's resource manager removes the finalizers of its ManagedResources, and it cannot if the cluster does not respond: a forced
+// deletion has to remove them before it waits for their deletion, whether a former run has begun with it or not.
+func TestForcedDeletionWithoutResponse(t *testing.T) {
+	const finalizer = "resources.gardener.cloud/gardener-resource-manager"
+	for name, begun := range map[string]bool{"first run": false, "a former run has begun": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				garden := plainGarden()
+				metav1.SetMetaDataAnnotation(&garden.ObjectMeta, operatorv1alpha1.ForceDeletion, "true")
+				registration := managedResource("gardener-apiserver-virtual", nil, finalizer)
+				s := deleting(t, garden, registration, managedResource("gardener-scheduler-virtual", nil, finalizer),
+					managedResource("extension-registration-x", nil, finalizer), managedResource("of-a-user", nil, finalizer))
+				if begun {
+					if err := s.RuntimeAPI.Delete(t.Context(), registration); err != nil {
+						t.Fatal(err)
+					}
+				}
+				s.run.Target = stage.NewConnectedTarget(interceptor.NewClient(s.RuntimeAPI, interceptor.Funcs{
+					List: func(ctx context.Context, _ client.WithWatch, _ client.ObjectList, _ ...client.ListOption) error {
+						<-ctx.Done()
+						return ctx.Err()
+					},
+				}), stagetest.Discover)
+				for _, step := range []struct {
+					timeout time.Duration
+					run     func(context.Context) error
+				}{{guardTimeout, s.checkUnused}, {stage.ExtensionTimeout, s.awaitOnlyOwn}, {stage.PodsTimeout, s.deleteGardener}} {
+					ctx, cancel := context.WithTimeout(t.Context(), step.timeout)
+					err := step.run(ctx)
+					cancel()
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
 		})
 	}
 }

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,7 +18,14 @@ import (
 func (r *reconciler) observe(ctx context.Context, garden *operatorv1alpha1.Garden) (*state, error) {
 	set := credentials.New(r.credentialValues(garden))
 	s := &state{reconciler: r, garden: garden, set: set}
-	s.source = values.Source{Garden: garden, Credentials: set, Images: r.Images, GardenerVersion: r.Gardener.Version}
+	s.source = values.Source{Garden: garden, Credentials: set, Images: r.Images, GardenerVersion: r.Gardener.Version, ETCD: r.Config.Controllers.Garden.ETCDConfig}
+	if values.TopologyAware(garden) {
+		version, err := r.RuntimeVersion.ServerVersion()
+		if err != nil {
+			return nil, fmt.Errorf("read version of the runtime cluster: %w", err)
+		}
+		s.source.RuntimeVersion = version.GitVersion
+	}
 	if t := r.Config.NodeToleration; t != nil {
 		s.source.NotReadySeconds, s.source.UnreachableSeconds = t.DefaultNotReadyTolerationSeconds, t.DefaultUnreachableTolerationSeconds
 	}

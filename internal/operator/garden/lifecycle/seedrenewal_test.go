@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -115,6 +116,37 @@ func TestRenewKubeconfigs(t *testing.T) {
 	if operation := run(true).Annotations["gardener.cloud/operation"]; operation != "" {
 		t.Errorf("operation %q is requested again", operation)
 	}
+}
+
+// A Seed gets the operation as soon as its gardenlet has begun the other one.
+func TestRequestOfSeedAfterAnotherOperation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		virtual := stagetest.New(t).Shoot
+		seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"gardener.cloud/operation": "renew-kubeconfig"}}}
+		if err := virtual.Create(t.Context(), seed); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() {
+			ctx, cancel := context.WithTimeout(t.Context(), seedTimeout)
+			defer cancel()
+			done <- requestOfSeeds(ctx, virtual, nil, "renew-garden-access-secrets", "2026-01-02T03:04:05Z")
+		}()
+		synctest.Wait()
+		delete(seed.Annotations, "gardener.cloud/operation")
+		if err := virtual.Update(t.Context(), seed); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if err := virtual.Get(t.Context(), client.ObjectKeyFromObject(seed), seed); err != nil {
+			t.Fatal(err)
+		}
+		if got := seed.Annotations["gardener.cloud/operation"]; got != "renew-garden-access-secrets" {
+			t.Errorf("its operation is %q", got)
+		}
+	})
 }
 
 func TestShareOfProgress(t *testing.T) {

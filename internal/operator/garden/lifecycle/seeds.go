@@ -62,28 +62,10 @@ func (s *state) operateSeeds(ctx context.Context, operation string) error {
 	if err != nil {
 		return err
 	}
-	seeds := &corev1beta1.SeedList{}
-	if err := virtual.List(ctx, seeds); err != nil {
-		return fmt.Errorf("list Seeds: %w", err)
-	}
 	ignored := kube.SplitAnnotation(s.garden.Annotations[ignoredSeeds], ",")
 	started := s.rotationStarted(operation)
-	for i := range seeds.Items {
-		seed := &seeds.Items[i]
-		// A run that was interrupted has requested it before: the annotation says for which rotation.
-		if seed.Annotations[requestedFor(operation)] == started || slices.Contains(ignored, seed.Name) {
-			continue
-		}
-		// Another operation is overwritten: this one reconciles the Seed, too, and no Seed may hold up the rotation.
-		if err := kube.PatchMetadata(ctx, virtual, seed, func(o *metav1.PartialObjectMetadata) {
-			metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.GardenerOperation, operation)
-			metav1.SetMetaDataAnnotation(&o.ObjectMeta, requestedFor(operation), started)
-			if operation == constants.GardenerOperationRenewKubeconfig {
-				metav1.SetMetaDataAnnotation(&o.ObjectMeta, formerCertificate, certificateOf(seed))
-			}
-		}); err != nil {
-			return err
-		}
+	if err := requestOfSeeds(ctx, virtual, ignored, operation, started); err != nil {
+		return err
 	}
 	if operation == constants.GardenerOperationRenewKubeconfig {
 		if err := s.renewSelfHosted(ctx, virtual); err != nil {
@@ -93,6 +75,60 @@ func (s *state) operateSeeds(ctx context.Context, operation string) error {
 	return kube.Await(ctx, virtual, &corev1beta1.SeedList{}, func(seeds []*corev1beta1.Seed) error {
 		return seedsDone(seeds, ignored, operation, started)
 	}, nil)
+}
+
+// requestOfSeeds requests an operation from all gardenlets. Those whose Seed has another operation get it when they have begun that one.
+func requestOfSeeds(ctx context.Context, virtual client.WithWatch, ignored []string, operation, started string) error {
+	var requested []string // the next list may be older than what was written
+	for {
+		var free []*corev1beta1.Seed
+		if err := kube.Await(ctx, virtual, &corev1beta1.SeedList{}, func(seeds []*corev1beta1.Seed) (err error) {
+			free, err = freeSeeds(seeds, slices.Concat(ignored, requested), operation, started)
+			return err
+		}, nil); err != nil {
+			return err
+		}
+		if len(free) == 0 {
+			return nil
+		}
+		for _, seed := range free {
+			if err := kube.PatchMetadata(ctx, virtual, seed, func(o *metav1.PartialObjectMetadata) {
+				metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.GardenerOperation, operation)
+				metav1.SetMetaDataAnnotation(&o.ObjectMeta, requestedFor(operation), started)
+				if operation == constants.GardenerOperationRenewKubeconfig {
+					metav1.SetMetaDataAnnotation(&o.ObjectMeta, formerCertificate, certificateOf(seed))
+				}
+			}); err != nil {
+				return err
+			}
+			requested = append(requested, seed.Name)
+		}
+	}
+}
+
+// freeSeeds returns the Seeds from which an operation can be requested now: those without another one, which would be lost. Each operation reconciles the Seed,
+// too, so that "reconcile" is overwritten. If there are none, the error names the Seeds that have another operation.
+func freeSeeds(seeds []*corev1beta1.Seed, without []string, operation, started string) ([]*corev1beta1.Seed, error) {
+	var free []*corev1beta1.Seed
+	var busy []string
+	for _, seed := range seeds {
+		// A run that was interrupted has requested it before: the annotation says for which rotation.
+		if seed.Annotations[requestedFor(operation)] == started || slices.Contains(without, seed.Name) {
+			continue
+		}
+		switch other := seed.Annotations[constants.GardenerOperation]; other {
+		case "", constants.GardenerOperationReconcile:
+			free = append(free, seed)
+		default:
+			busy = append(busy, fmt.Sprintf("%s (%s)", seed.Name, other))
+		}
+	}
+	if len(free) > 0 || len(busy) == 0 {
+		return free, nil
+	}
+	slices.Sort(busy)
+	return nil, fmt.Errorf("gardenlets of %d Seeds have not begun another operation, and get operation %s after it: %s; to go on without Seeds that are lost, list them in annotation %s of the Garden",
+		len(busy), operation, strings.Join(busy[:min(len(busy), 10)], ", "), ignoredSeeds)
 }
 
 // seedsDone returns an error that names the Seeds whose gardenlets have not done an operation that was requested for the rotation that was started at a

@@ -60,9 +60,18 @@ func TestOperateSeeds(t *testing.T) {
 		"a Seed without operations":     {seeds: []*corev1beta1.Seed{seed("a", nil)}, want: map[string]string{"a": operation}, errs: []string{"gardenlets of 1 Seeds have not done operation renew-kubeconfig: a"}},
 		"a Seed that has begun it":      {seeds: []*corev1beta1.Seed{seed("a", map[string]string{requested: this})}, want: map[string]string{"a": ""}},
 		"a Seed of the rotation before": {seeds: []*corev1beta1.Seed{seed("a", map[string]string{requested: former})}, want: map[string]string{"a": operation}, errs: []string{"have not done"}},
-		"another operation is overwritten": {
+		"a reconciliation is overwritten": {
 			seeds: []*corev1beta1.Seed{seed("a", map[string]string{"gardener.cloud/operation": "reconcile"})},
 			want:  map[string]string{"a": operation}, errs: []string{"have not done"},
+		},
+		"another operation is not lost, and holds up no other Seed": {
+			seeds: []*corev1beta1.Seed{seed("a", map[string]string{"gardener.cloud/operation": "renew-garden-access-secrets"}), seed("b", nil)},
+			want:  map[string]string{"a": "renew-garden-access-secrets", "b": operation},
+			errs:  []string{"gardenlets of 1 Seeds have not begun another operation", "a (renew-garden-access-secrets)"},
+		},
+		"the same operation of a user": { // it may be for the former credentials
+			seeds: []*corev1beta1.Seed{seed("a", map[string]string{"gardener.cloud/operation": operation})},
+			want:  map[string]string{"a": operation}, errs: []string{"a (renew-kubeconfig)"},
 		},
 		"a Seed that is lost": {
 			seeds: []*corev1beta1.Seed{seed("lost", nil), seed("b", map[string]string{requested: this})},

@@ -1,11 +1,13 @@
 // Package reference keeps Secrets and ConfigMaps from being deleted while the Garden refers to them.
 //
-// It reconciles the objects that are referred to. Reads Gardens, and metadata of Secrets and ConfigMaps in the namespace "garden"; writes the
-// finalizer "gardener.cloud/reference-protection" of all of them. Source: concepts.txt, gardener-operator, "Reference" reconciler.
+// It reconciles the objects that are referred to. A Secret that a Garden refers to no longer stays protected while BackupBuckets, BackupEntries or DNSRecords of
+// class garden name it, as they cannot be deleted without it. Reads Gardens, these objects, and metadata of Secrets and ConfigMaps in the namespace "garden"; writes
+// the finalizer "gardener.cloud/reference-protection" of all of them. Source: concepts.txt, gardener-operator, "Reference" reconciler.
 package reference
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,9 +32,9 @@ type Values struct {
 	Referenced func(context.Context, Ref) (bool, error)
 }
 
-// Add adds to a manager, whose cluster is the runtime cluster, the controller for Secrets and ConfigMaps, and the one for Gardens.
+// Add adds to a manager, whose cluster is the runtime cluster, the controllers for Secrets and ConfigMaps, and the one for Gardens.
 func Add(mgr manager.Manager, v Values) error {
-	r := &reconciler{Values: v, runtimeCache: mgr.GetClient()}
+	r := &reconciler{Values: v, runtimeCache: mgr.GetClient(), runtimeAPI: mgr.GetAPIReader()}
 	b := builder.TypedControllerManagedBy[Ref](mgr).Named("garden-reference-target").
 		Watches(&operatorv1alpha1.Garden{}, enqueueReferences(), builder.WithPredicates(changed()))
 	for _, kind := range []string{secret, configMap} {
@@ -45,7 +47,7 @@ func Add(mgr manager.Manager, v Values) error {
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
 		}))
 	}
-	if err := b.Complete(r); err != nil {
+	if err := errors.Join(b.Complete(r), addUsers(mgr, r)); err != nil {
 		return err
 	}
 	return builder.ControllerManagedBy(mgr).Named("garden-reference").

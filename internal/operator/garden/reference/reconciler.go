@@ -18,6 +18,7 @@ import (
 type reconciler struct {
 	Values
 	runtimeCache client.Client
+	runtimeAPI   client.Reader
 }
 
 // Reconcile adds the finalizer to an object if a Garden refers to it, and removes it if no object does.
@@ -26,7 +27,7 @@ func (r *reconciler) Reconcile(ctx context.Context, ref Ref) (reconcile.Result, 
 	if err := r.runtimeCache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, obj); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	referenced, err := Referenced(ctx, r.runtimeCache, ref)
+	referenced, err := byGarden(ctx, r.runtimeCache, ref)
 	if err != nil || referenced == guarded(obj) {
 		return reconcile.Result{}, err
 	}
@@ -35,6 +36,9 @@ func (r *reconciler) Reconcile(ctx context.Context, ref Ref) (reconcile.Result, 
 			return reconcile.Result{}, nil // it cannot get the finalizer any more
 		}
 		return kube.Result(kube.AddFinalizer(ctx, r.runtimeCache, obj, constants.FinalizerReferenceProtection))
+	}
+	if used, err := used(ctx, r.runtimeAPI, ref); err != nil || used {
+		return reconcile.Result{}, err
 	}
 	if r.Referenced != nil {
 		if referenced, err := r.Referenced(ctx, ref); err != nil || referenced {
@@ -46,13 +50,21 @@ func (r *reconciler) Reconcile(ctx context.Context, ref Ref) (reconcile.Result, 
 
 // mayConcern reports whether a Garden refers to an object, according to the cache. A Garden that is not in the cache yet causes an event of its own.
 func (r *reconciler) mayConcern(kind string, obj client.Object) bool {
-	referenced, err := Referenced(context.Background(), r.runtimeCache, Ref{kind, obj.GetName()})
+	referenced, err := byGarden(context.Background(), r.runtimeCache, Ref{kind, obj.GetName()})
 	return err != nil || referenced
 }
 
-// Referenced reports whether a Garden refers to a Secret or ConfigMap. The controller that protects what Extensions refer to checks it before it
-// removes the finalizer.
-func Referenced(ctx context.Context, runtimeCache client.Reader, ref Ref) (bool, error) {
+// Referenced reports whether a Garden refers to a Secret or ConfigMap, or objects of the garden still need it. The controller that protects what Extensions
+// refer to checks it before it removes the finalizer.
+func Referenced(ctx context.Context, runtimeCache, runtimeAPI client.Reader, ref Ref) (bool, error) {
+	if referenced, err := byGarden(ctx, runtimeCache, ref); err != nil || referenced {
+		return referenced, err
+	}
+	return used(ctx, runtimeAPI, ref)
+}
+
+// byGarden reports whether a Garden refers to a Secret or ConfigMap.
+func byGarden(ctx context.Context, runtimeCache client.Reader, ref Ref) (bool, error) {
 	gardens := &operatorv1alpha1.GardenList{}
 	if err := runtimeCache.List(ctx, gardens); err != nil {
 		return false, fmt.Errorf("list Gardens: %w", err)

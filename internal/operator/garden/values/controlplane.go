@@ -45,7 +45,7 @@ func (s Source) Etcd(role etcd.Role, replicas int32) (etcd.Values, error) {
 		return etcd.Values{}, err
 	}
 	v := etcd.Values{
-		Of: of, Namespace: namespace, Role: role, Replicas: replicas, Spread: s.Spread(),
+		Of: of, Namespace: namespace, Role: role, Replicas: replicas, Spread: s.Spread(), TrafficDistribution: s.TrafficDistribution(),
 		Secrets: etcd.Secrets{
 			CA: set.BundleName(constants.SecretNameCAETCD), PeerCA: set.BundleName(constants.SecretNameCAETCDPeer),
 			Server: set.Name(credentials.EtcdServer), Client: set.Name(credentials.EtcdClient), PeerServer: set.Name(credentials.EtcdPeerServer),
@@ -82,6 +82,12 @@ func (s Source) Etcd(role etcd.Role, replicas int32) (etcd.Values, error) {
 			Provider: backup.Provider, Container: container, Prefix: prefix + etcd.Name(of, role), SecretName: constants.BackupSecretName,
 			FullSnapshotSchedule: s.SnapshotSchedule(),
 		}
+		if c := s.ETCD; c != nil {
+			v.Backup.DeltaSnapshotRetentionPeriod = c.DeltaSnapshotRetentionPeriod
+			if election := c.BackupLeaderElection; election != nil {
+				v.Backup.ReelectionPeriod, v.Backup.ConnectionTimeout = election.ReelectionPeriod, election.ETCDConnectionTimeout
+			}
+		}
 	}
 	return v, nil
 }
@@ -98,7 +104,7 @@ func (s Source) KubeAPIServer(replicas int32, files Files) (kubeapiserver.Values
 	}
 	v := kubeapiserver.Values{
 		Of: of, Namespace: namespace, Image: image, Version: s.version(), Replicas: replicas, Spread: s.Spread(), Workerless: true,
-		ServiceNetworks: s.Garden.Spec.VirtualCluster.Networking.Services, ExternalHostname: s.Host(),
+		TrafficDistribution: s.TrafficDistribution(), ServiceNetworks: s.Garden.Spec.VirtualCluster.Networking.Services, ExternalHostname: s.Host(),
 		Secrets: kubeapiserver.Secrets{
 			ClientCA: set.BundleName(constants.SecretNameCAClient), EtcdCA: set.BundleName(constants.SecretNameCAETCD),
 			FrontProxyCA: set.BundleName(constants.SecretNameCAFrontProxy), Server: set.Name(credentials.KubeAPIServer),
@@ -108,7 +114,7 @@ func (s Source) KubeAPIServer(replicas int32, files Files) (kubeapiserver.Values
 		Encryption: encryption, Files: files.Files, Garden: &kubeapiserver.Garden{},
 	}
 	if replicas > 0 && Autoscaled(s.Garden) {
-		v.Autoscaling = &kubeapiserver.Autoscaling{MinReplicas: max(replicas, 2), MaxReplicas: kubeapiserver.MaxReplicas}
+		v.Autoscaling = &kubeapiserver.Autoscaling{MinReplicas: replicas, MaxReplicas: kubeapiserver.MaxReplicas}
 	}
 	if c := s.config(); c != nil {
 		v.Config = &c.KubeAPIServerConfig

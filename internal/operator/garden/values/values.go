@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
@@ -43,6 +44,10 @@ type Source struct {
 	// Images are those of all components, and GardenerVersion the tag of the image with all processes of Gardener.
 	Images          imagevector.Vector
 	GardenerVersion string
+	// ETCD is the configuration of backups. It may be nil.
+	ETCD *gardenletconfigv1alpha1.ETCDConfig
+	// RuntimeVersion is that of Kubernetes of the runtime cluster. It is needed if Services are to be topology-aware only.
+	RuntimeVersion string
 	// NotReadySeconds and UnreachableSeconds are how long pods in the runtime cluster stay on nodes that are gone. They may be nil.
 	NotReadySeconds, UnreachableSeconds *int64
 }
@@ -167,6 +172,20 @@ func (s Source) Spread() []string {
 		return []string{corev1.LabelHostname}
 	}
 	return nil
+}
+
+// TopologyAware reports whether clients in the runtime cluster prefer pods in their zone.
+func TopologyAware(garden *operatorv1alpha1.Garden) bool {
+	settings := garden.Spec.RuntimeCluster.Settings
+	return settings != nil && settings.TopologyAwareRouting != nil && settings.TopologyAwareRouting.Enabled
+}
+
+// TrafficDistribution returns which pods of the control plane its Services prefer. Nil means that there is no preference.
+func (s Source) TrafficDistribution() *string {
+	if !TopologyAware(s.Garden) {
+		return nil
+	}
+	return workload.PreferSameZone(s.RuntimeVersion)
 }
 
 // schedule returns a cron schedule in UTC, in the first hour of the maintenance time window.

@@ -21,10 +21,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
 
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
@@ -127,6 +129,48 @@ var sniCertificate = func() (pair struct{ certificate, key []byte }) {
 	pair.key = pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})
 	return pair
 }()
+
+// The configuration of the process is for the etcd that has backups.
+func TestBackupConfiguration(t *testing.T) {
+	s := source(t, full(), runtimeCluster())
+	period, reelection, timeout := &metav1.Duration{Duration: time.Hour}, &metav1.Duration{Duration: time.Second}, &metav1.Duration{Duration: time.Minute}
+	s.ETCD = &gardenletconfigv1alpha1.ETCDConfig{
+		DeltaSnapshotRetentionPeriod: period,
+		BackupLeaderElection:         &gardenletconfigv1alpha1.ETCDBackupLeaderElection{ReelectionPeriod: reelection, ETCDConnectionTimeout: timeout},
+	}
+	v, err := s.Etcd(etcd.Main, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := v.Backup; b.DeltaSnapshotRetentionPeriod != period || b.ReelectionPeriod != reelection || b.ConnectionTimeout != timeout {
+		t.Errorf("backup is %+v", b)
+	}
+}
+
+// API servers before 1.34 refuse the newer name, and with it the whole Service.
+func TestTrafficDistribution(t *testing.T) {
+	for version, want := range map[string]string{"v1.33.5": "PreferClose", "v1.34.0": "PreferSameZone", "": ""} {
+		garden := full()
+		garden.Spec.RuntimeCluster.Settings = &operatorv1alpha1.Settings{
+			TopologyAwareRouting: &operatorv1alpha1.SettingTopologyAwareRouting{Enabled: want != ""},
+		}
+		s := source(t, garden, runtimeCluster())
+		s.RuntimeVersion = version
+		main, err := s.Etcd(etcd.Main, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server, err := s.KubeAPIServer(3, Files{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for of, got := range map[string]*string{"etcd": main.TrafficDistribution, "kube-apiserver": server.TrafficDistribution, "Gardener": s.TrafficDistribution()} {
+			if ptr.Deref(got, "") != want {
+				t.Errorf("trafficDistribution of %s with version %q is %q, want %q", of, version, ptr.Deref(got, ""), want)
+			}
+		}
+	}
+}
 
 func source(t *testing.T, garden *operatorv1alpha1.Garden, c client.Client) Source {
 	t.Helper()

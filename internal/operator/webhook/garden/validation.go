@@ -56,7 +56,11 @@ func (h *Validator) Handle(ctx context.Context, request admission.Request) admis
 		if err := h.Decoder.DecodeRaw(request.OldObject, garden); err != nil {
 			return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode the Garden: %w", err))
 		}
-		return h.delete(ctx, garden)
+		response := h.delete(ctx, garden)
+		if response.Allowed && garden.DeletionTimestamp == nil {
+			response = response.WithWarnings(operatorvalidation.GardenDeletionWarnings(garden)...)
+		}
+		return response
 	case admissionv1.Connect:
 	}
 	return admission.Allowed("")

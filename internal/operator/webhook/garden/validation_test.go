@@ -28,6 +28,7 @@ func TestDelete(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		confirmed, forced, deleted bool
+		bucket                     string
 		remaining                  []string
 		err                        error
 		// message is in the refusal, warning in the warning of an allowed deletion.
@@ -42,7 +43,10 @@ func TestDelete(t *testing.T) {
 		"it does not respond":     {confirmed: true, err: errors.New("connection refused"), message: "(connection refused); to delete it all the same, annotate it with " + operatorv1alpha1.ForceDeletion},
 		"no response, forced":     {confirmed: true, forced: true, err: errors.New("connection refused"), warning: "connection refused"},
 		"forced, not confirmed":   {forced: true, message: constants.ConfirmationDeletion},
-		"deleted already":         {deleted: true, remaining: []string{`Seed "a"`}},
+		"its own bucket":          {confirmed: true, bucket: "backups"},
+		"a bucket with a prefix":  {confirmed: true, bucket: "backups/eu", warning: `spec.virtualCluster.etcd.main.backup.bucketName: the whole bucket "backups" is deleted`},
+		"refused, with a prefix":  {bucket: "backups/eu", message: constants.ConfirmationDeletion},
+		"deleted already":         {bucket: "backups/eu", deleted: true, remaining: []string{`Seed "a"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			garden := &operatorv1alpha1.Garden{ObjectMeta: metav1.ObjectMeta{Name: "g"}}
@@ -51,6 +55,9 @@ func TestDelete(t *testing.T) {
 			}
 			if tc.forced {
 				metav1.SetMetaDataAnnotation(&garden.ObjectMeta, operatorv1alpha1.ForceDeletion, "true")
+			}
+			if tc.bucket != "" {
+				garden.Spec.VirtualCluster.ETCD = &operatorv1alpha1.ETCD{Main: &operatorv1alpha1.ETCDMain{Backup: &operatorv1alpha1.Backup{BucketName: &tc.bucket}}}
 			}
 			if tc.deleted {
 				garden.DeletionTimestamp = &metav1.Time{Time: time.Now()}
