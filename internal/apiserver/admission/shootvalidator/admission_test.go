@@ -324,6 +324,10 @@ func TestCheckBinding(t *testing.T) {
 		}
 	}
 	other := func(s *corev1beta1.Shoot) { s.Spec.SeedName = new("other") }
+	moving := func(s *corev1beta1.Shoot) { s.Spec.SeedName, s.Status.SeedName = new("other"), new("seed") }
+	internal := func(domain string) func(*corev1beta1.Seed) {
+		return func(s *corev1beta1.Seed) { s.Spec.DNS.Internal = &corev1beta1.SeedDNSProviderConfig{Domain: domain} }
+	}
 	purpose := func(s *corev1beta1.Shoot) { s.Spec.Purpose = new(corev1beta1.ShootPurposeTesting) }
 	for name, tc := range map[string]struct {
 		shoot, old change
@@ -374,7 +378,15 @@ func TestCheckBinding(t *testing.T) {
 			shoot: onSeed, old: other,
 			oldSeed: func(s *corev1beta1.Seed) { s.Spec.Provider.Type = "cloud" }, refused: true,
 		},
-		"no seed any more": {shoot: func(*corev1beta1.Shoot) {}, old: onSeed, refused: true},
+		"a seed with another internal domain": {
+			shoot: onSeed, old: other, seed: internal("a.example.com"), oldSeed: internal("b.example.com"), refused: true,
+		},
+		"a seed with the same internal domain":    {shoot: onSeed, old: other, seed: internal("a.example.com"), oldSeed: internal("a.example.com")},
+		"a seed without an internal domain":       {shoot: onSeed, old: other, oldSeed: internal("a.example.com"), refused: true},
+		"from a seed without an internal domain":  {shoot: onSeed, old: other, seed: internal("a.example.com"), refused: true},
+		"the first seed with an internal domain":  {shoot: onSeed, seed: internal("a.example.com")},
+		"back to the seed with the control plane": {shoot: onSeed, old: moving, oldSeed: internal("a.example.com")},
+		"no seed any more":                        {shoot: func(*corev1beta1.Shoot) {}, old: onSeed, refused: true},
 		"a spec that changes on the way to a seed": {
 			shoot: func(s *corev1beta1.Shoot) { onSeed(s); purpose(s) },
 			old:   func(s *corev1beta1.Shoot) { onSeed(s); s.Status.LastOperation = &failed }, patch: true, refused: true,
