@@ -43,10 +43,22 @@ func (r *reconciler) mayMigrate(ctx context.Context, shoot *corev1beta1.Shoot) e
 	if err := r.gardenCache.List(ctx, bastions, client.InNamespace(shoot.Namespace)); err != nil {
 		return fmt.Errorf("list Bastions: %w", err)
 	}
-	if slices.ContainsFunc(bastions.Items, func(b operationsv1alpha1.Bastion) bool { return b.Spec.ShootRef.Name == shoot.Name }) {
+	machines := &extensionsv1alpha1.BastionList{}
+	if namespace := shoot.Status.TechnicalID; namespace != "" { // else nothing was created
+		if err := r.SeedAPI.List(ctx, machines, client.InNamespace(namespace)); err != nil {
+			return fmt.Errorf("list Bastions in the seed: %w", err)
+		}
+	}
+	if len(machines.Items) > 0 || slices.ContainsFunc(bastions.Items, func(b operationsv1alpha1.Bastion) bool { return mayHaveMachine(&b, shoot) }) {
 		return errors.New("shoot has still Bastions")
 	}
 	return nil
+}
+
+// mayHaveMachine reports whether a Bastion is one of a shoot, and has a machine or will get one. Members of a project can keep one in deletion for as long as
+// they like, with a finalizer of their own.
+func mayHaveMachine(b *operationsv1alpha1.Bastion, shoot *corev1beta1.Shoot) bool {
+	return b.Spec.ShootRef.Name == shoot.Name && (b.DeletionTimestamp == nil || slices.Contains(b.Finalizers, constants.FinalizerGardenerName))
 }
 
 // migration reads what is left of a control plane that moves to another seed.

@@ -248,26 +248,56 @@ func TestMayMigrate(t *testing.T) {
 	ready := func(status corev1beta1.ConditionStatus) []corev1beta1.Condition {
 		return []corev1beta1.Condition{{Type: corev1beta1.ShootReadyForMigration, Status: status, Message: "the message"}}
 	}
+	bastion := func(shoot string, change func(*operationsv1alpha1.Bastion)) *operationsv1alpha1.Bastion {
+		b := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "b"}}
+		b.Spec.ShootRef.Name = shoot
+		if change != nil {
+			change(b)
+		}
+		return b
+	}
+	deleted := func(finalizers ...string) func(*operationsv1alpha1.Bastion) {
+		return func(b *operationsv1alpha1.Bastion) { b.DeletionTimestamp, b.Finalizers = new(metav1.Now()), finalizers }
+	}
+	inSeed := func(namespace string) client.Object {
+		return &extensionsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "b"}}
+	}
+	const refused = "shoot has still Bastions"
 	for name, tc := range map[string]struct {
 		constraints []corev1beta1.Condition
-		bastion     string
+		bastion     *operationsv1alpha1.Bastion
+		inSeed      client.Object
 		want        string
 	}{
 		"ready":                   {constraints: ready(corev1beta1.ConditionTrue)},
 		"not reported":            {want: "constraint ReadyForMigration is not reported yet"},
 		"the seed is not ready":   {constraints: ready(corev1beta1.ConditionFalse), want: "constraint ReadyForMigration is False: the message"},
-		"it has a Bastion":        {constraints: ready(corev1beta1.ConditionTrue), bastion: "crazy-botany", want: "shoot has still Bastions"},
-		"another one has Bastion": {constraints: ready(corev1beta1.ConditionTrue), bastion: "other"},
+		"it has a Bastion":        {constraints: ready(corev1beta1.ConditionTrue), bastion: bastion("crazy-botany", nil), want: refused},
+		"another one has Bastion": {constraints: ready(corev1beta1.ConditionTrue), bastion: bastion("other", nil)},
+		"it has a Bastion whose machine is being deleted": {
+			constraints: ready(corev1beta1.ConditionTrue), bastion: bastion("crazy-botany", deleted("gardener", "example.com/keep")), want: refused,
+		},
+		"it has a Bastion that only others keep": {constraints: ready(corev1beta1.ConditionTrue), bastion: bastion("crazy-botany", deleted("example.com/keep"))},
+		"it has a machine whose Bastion only others keep": {
+			constraints: ready(corev1beta1.ConditionTrue), bastion: bastion("crazy-botany", deleted("example.com/keep")), inSeed: inSeed("shoot--dev--crazy-botany"), want: refused,
+		},
+		"another one has a machine": {constraints: ready(corev1beta1.ConditionTrue), inSeed: inSeed("shoot--dev--other")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := reconciled()
 			f.shoot.Spec.SeedName, f.shoot.Status.Constraints = new("there"), tc.constraints
+			f.shoot.Status.TechnicalID = "shoot--dev--crazy-botany"
 			f.seed.Name = "here"
-			bastion := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: f.shoot.Namespace, Name: "b"}}
-			bastion.Spec.ShootRef.Name = tc.bastion
-			c := garden(t, f.shoot, f.seed, bastion)
+			objects, seedObjects := []client.Object{f.shoot, f.seed}, []client.Object{}
+			if tc.bastion != nil {
+				objects = append(objects, tc.bastion)
+			}
+			if tc.inSeed != nil {
+				seedObjects = append(seedObjects, tc.inSeed)
+			}
+			c := garden(t, objects...)
 			r := &reconciler{Values: Values{
-				SeedName: "here", GardenAPI: c, Gardener: corev1beta1.Gardener{Version: "v1"}, Config: f.config,
+				SeedName: "here", GardenAPI: c, SeedAPI: fake.NewClientBuilder().WithScheme(stagetest.Scheme(t)).WithObjects(seedObjects...).Build(), Gardener: corev1beta1.Gardener{Version: "v1"}, Config: f.config,
 				Clock: clocktesting.NewFakePassiveClock(noon),
 			}, gardenCache: c}
 			got := ""
