@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	stdcmp "cmp"
 	"context"
 	"errors"
 	"strings"
@@ -321,6 +322,46 @@ func TestMayMigrate(t *testing.T) {
 			if last := shoot.Status.LastOperation; last.Type != corev1beta1.LastOperationTypeMigrate || last.State != corev1beta1.LastOperationStateError ||
 				last.Description != tc.want {
 				t.Errorf("last operation is %+v", last)
+			}
+		})
+	}
+}
+
+// A control plane without an API server waits for nothing that the other seed does not need to take it: it would have no API meanwhile.
+func TestReleaseGoesOn(t *testing.T) {
+	server := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--crazy-botany", Name: "kube-apiserver"}}
+	ending := server.DeepCopy()
+	ending.DeletionTimestamp, ending.Finalizers = new(metav1.Now()), []string{"foregroundDeletion"}
+	const refused = "constraint ReadyForMigration is False: the message"
+	for name, tc := range map[string]struct {
+		last   corev1beta1.LastOperationType
+		reason string
+		server *appsv1.Deployment
+		want   string
+	}{
+		"it runs":                              {last: "Migrate", server: server, want: refused},
+		"its API server is gone":               {last: "Migrate"},
+		"its API server is being deleted":      {last: "Migrate", server: ending},
+		"the other seed is being deleted":      {last: "Migrate", reason: "DestinationSeedInDeletion", want: refused},
+		"it was created without an API server": {last: "Create", want: refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shoot := reconciled().shoot
+			shoot.Status.TechnicalID, shoot.Status.LastOperation.Type = "shoot--dev--crazy-botany", tc.last
+			shoot.Status.Constraints = []corev1beta1.Condition{{
+				Type: corev1beta1.ShootReadyForMigration, Status: corev1beta1.ConditionFalse, Reason: stdcmp.Or(tc.reason, "DestinationSeedUnready"), Message: "the message",
+			}}
+			seed := fake.NewClientBuilder().WithScheme(stagetest.Scheme(t))
+			if tc.server != nil {
+				seed = seed.WithObjects(tc.server)
+			}
+			r := &reconciler{Values: Values{SeedAPI: seed.Build()}, gardenCache: garden(t, shoot)}
+			got := ""
+			if err := r.mayMigrate(t.Context(), shoot); err != nil {
+				got = err.Error()
+			}
+			if got != tc.want {
+				t.Errorf("mayMigrate() is %q, want %q", got, tc.want)
 			}
 		})
 	}
