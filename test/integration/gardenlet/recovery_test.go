@@ -77,8 +77,9 @@ func TestRecovery(t *testing.T) {
 	bastion := &operationsv1alpha1.Bastion{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "bastion", Finalizers: []string{constants.FinalizerGardenerName}},
 		Spec: operationsv1alpha1.BastionSpec{
-			ShootRef: corev1.LocalObjectReference{Name: shoot.Name}, SSHPublicKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJuMh7s0ehb9vbrCEbzHAZCLmnF9J1LD3aTfh4n0YrFy me",
-			Ingress: []operationsv1alpha1.BastionIngressPolicy{{IPBlock: networkingv1.IPBlock{CIDR: "203.0.113.7/32"}}},
+			SeedName: new("from"), ProviderType: new(builder.Local), ShootRef: corev1.LocalObjectReference{Name: shoot.Name},
+			SSHPublicKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJuMh7s0ehb9vbrCEbzHAZCLmnF9J1LD3aTfh4n0YrFy me",
+			Ingress:      []operationsv1alpha1.BastionIngressPolicy{{IPBlock: networkingv1.IPBlock{CIDR: "203.0.113.7/32"}}},
 		},
 	}
 	if err := garden.Create(t.Context(), bastion); err != nil {
