@@ -32,7 +32,9 @@ const silence = 2 * time.Minute
 type recovery struct {
 	lost, to string
 	// shoots are the names of shoots with their namespaces. Without any, all shoots of the seed are recovered.
-	shoots    []string
+	shoots []string
+	// abandon releases shoots that are being deleted, instead of restoring shoots on the other seed.
+	abandon   bool
 	yes, wait bool
 	timeout   time.Duration
 }
@@ -48,31 +50,42 @@ type recoverable struct {
 func (c *cli) recoverCommand() *cobra.Command {
 	r := recovery{}
 	cmd := &cobra.Command{
-		Use: "recover --seed=LOST --to=SEED", Short: "Bring the shoots of a lost seed up on another one", Args: cobra.NoArgs,
+		Use: "recover --seed=LOST (--to=SEED | --abandon)", Short: "Bring the shoots of a lost seed up on another one", Args: cobra.NoArgs,
 		Long: c.examples(`recover --seed=seed-a --to=seed-b              # asks for confirmation
   PROGRAM recover --seed=seed-a --to=seed-b --yes --wait
-  PROGRAM recover --seed=seed-a --to=seed-b --shoot=garden-dev/my-cluster`) + `
+  PROGRAM recover --seed=seed-a --to=seed-b --shoot=garden-dev/my-cluster
+  PROGRAM recover --seed=seed-a --abandon --shoot=garden-dev/deleted`) + `
 This is for a seed that is gone for good, with all control planes on it: a seed that is alive is left with "` + c.program() + ` migrate". The other seed restores
 the control planes from the ShootStates in the garden and the latest backups of etcd, so what was written after them is lost. Nodes and their pods go on
-running. It can be repeated at any time, and is refused while the gardenlet of the lost seed reports. This is for operators: it needs permission to update
-shoots/binding, to patch shoots/status, backupentries and backupentries/status, to list shoots, and to get leases, seeds, backupentries and shootstates.`,
+running. It can be repeated at any time, and is refused while the gardenlet of the lost seed reports. Bastions on the lost seed are deleted without their
+machines. A shoot that is being deleted cannot be restored: --abandon ends its deletion without deleting anything in its infrastructure, and prints what to look
+for there. This is for operators: it needs permission to update shoots/binding, to patch shoots/status, backupentries and backupentries/status, to list shoots
+and bastions, to get leases, seeds, backupentries and shootstates, to delete and patch bastions, and, for --abandon, shoots to patch, and backupentries and
+shootstates to delete and patch.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.recoverShoots(cmd.Context(), r) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&r.lost, "seed", "", "the seed that is lost")
 	flags.StringVar(&r.to, "to", "", "the seed that restores the control planes")
 	flags.StringSliceVar(&r.shoots, "shoot", nil, "only this shoot, as NAMESPACE/NAME; can be repeated (default: all shoots of the seed)")
+	flags.BoolVar(&r.abandon, "abandon", false, "end the deletion of the shoots given by --shoot; nothing is deleted in their infrastructure")
 	flags.BoolVar(&r.yes, "yes", false, "do not ask")
 	flags.BoolVar(&r.wait, "wait", false, "wait until the control planes are restored")
 	flags.DurationVar(&r.timeout, "timeout", waitTimeout, "how long to wait for each of them")
+	_ = cmd.MarkFlagRequired("seed") // it fails for unknown flags only
+	cmd.MarkFlagsOneRequired("to", "abandon")
+	cmd.MarkFlagsMutuallyExclusive("to", "abandon")
+	cmd.MarkFlagsMutuallyExclusive("wait", "abandon")
 	for _, name := range []string{"seed", "to"} {
-		_ = cmd.MarkFlagRequired(name) // it fails for unknown flags only
 		_ = cmd.RegisterFlagCompletionFunc(name, c.completion(seedNames))
 	}
 	return cmd
 }
 
 func (c *cli) recoverShoots(ctx context.Context, r recovery) error {
+	if r.abandon && len(r.shoots) == 0 {
+		return errors.New("--abandon needs the shoots, each with --shoot=NAMESPACE/NAME")
+	}
 	g, _, err := c.connect()
 	if err != nil {
 		return err
@@ -82,57 +95,94 @@ func (c *cli) recoverShoots(ctx context.Context, r recovery) error {
 		return err
 	}
 	found, err := c.recoverables(ctx, g, r)
-	if err != nil || len(found) == 0 {
+	if err != nil {
 		return err
 	}
-	if !r.yes {
-		if !c.Interactive {
-			return fmt.Errorf("cannot ask for confirmation without a terminal to recover %d shoots of seed %q; add --yes", len(found), r.lost)
-		}
-		question := fmt.Sprintf("%d shoots of seed %s are restored on seed %s, without what was written after the last backups. Seed %s must never run again. Type its name to "+
-			"continue: ", len(found), r.lost, r.to, r.lost)
-		if err := c.confirm(ctx, question, r.lost); err != nil {
-			return fmt.Errorf("%w; nothing is changed", err)
-		}
+	bastions, err := lostBastions(ctx, g, r)
+	if err != nil || len(found)+len(bastions) == 0 {
+		return err
+	}
+	if err := c.confirmRecovery(ctx, r, len(found)); err != nil {
+		return err
 	}
 	table := tabwriter.NewWriter(c.Out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(table, "NAMESPACE\tSHOOT\tSTATE SAVED\tRESULT")
 	failed := 0
-	var bound []recoverable
+	var done []recoverable
 	for _, s := range found {
-		result := "is restored on seed " + r.to
-		if err := c.recoverShoot(ctx, g, s, r); err != nil {
+		result, err := c.handOver(ctx, g, s, r)
+		if err != nil {
 			failed++
 			result = line(err.Error())
 		} else {
-			bound = append(bound, s)
+			done = append(done, s)
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", s.shoot.Namespace, s.shoot.Name, savedAgo(s.state, c.Clock.Now()), result)
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	if r.wait {
-		for _, s := range bound {
-			p := &place{garden: g, namespace: s.shoot.Namespace, name: s.shoot.Name}
-			if err := c.await(ctx, p, goal{"on seed " + r.to, func(shoot *corev1beta1.Shoot) error { return movedTo(shoot, r.to, s.shoot.Generation) }}, r.timeout); err != nil {
-				failed++
-				fmt.Fprintln(c.ErrOut, err)
-				continue
-			}
-			asOf, err := restoredAsOf(ctx, g, s, reported)
-			if err != nil {
-				failed++
-				fmt.Fprintln(c.ErrOut, err)
-				continue
-			}
-			fmt.Fprintf(c.Out, "shoot %s has its objects %s\n", s.shoot.Name, asOf)
+	if len(found) > 0 {
+		if err := table.Flush(); err != nil {
+			return err
 		}
 	}
+	releaseErr := c.releaseBastions(ctx, g, bastions, done)
+	switch {
+	case r.abandon:
+		for _, s := range done {
+			fmt.Fprintln(c.Out, leftOf(s))
+		}
+	case r.wait:
+		failed += c.awaitRestored(ctx, g, done, r, reported)
+	}
 	if failed > 0 {
-		return fmt.Errorf("%d of %d shoots are not recovered; repeat the command when the reasons are removed", failed, len(found))
+		return errors.Join(releaseErr, fmt.Errorf("%d of %d shoots are not recovered; repeat the command when the reasons are removed", failed, len(found)))
+	}
+	return releaseErr
+}
+
+// confirmRecovery asks whether to go on, unless that is confirmed already.
+func (c *cli) confirmRecovery(ctx context.Context, r recovery, shoots int) error {
+	if r.yes {
+		return nil
+	}
+	if !c.Interactive {
+		return fmt.Errorf("cannot ask for confirmation without a terminal to recover %d shoots of seed %q; add --yes", shoots, r.lost)
+	}
+	what := fmt.Sprintf("%d shoots of seed %s are restored on seed %s, without what was written after the last backups", shoots, r.lost, r.to)
+	if r.abandon {
+		what = fmt.Sprintf("The deletion of %d shoots of seed %s ends, and nothing is deleted in their infrastructure", shoots, r.lost)
+	}
+	if err := c.confirm(ctx, fmt.Sprintf("%s. Seed %s must never run again. Type its name to continue: ", what, r.lost), r.lost); err != nil {
+		return fmt.Errorf("%w; nothing is changed", err)
 	}
 	return nil
+}
+
+// handOver hands a shoot over to the other seed, or abandons it, and returns what it is now.
+func (c *cli) handOver(ctx context.Context, g *garden, s recoverable, r recovery) (string, error) {
+	if r.abandon {
+		return "is abandoned", c.abandonShoot(ctx, g, s, r)
+	}
+	return "is restored on seed " + r.to, c.recoverShoot(ctx, g, s, r)
+}
+
+// awaitRestored waits until shoots are restored, and returns how many are not.
+func (c *cli) awaitRestored(ctx context.Context, g *garden, shoots []recoverable, r recovery, reported *metav1.MicroTime) (failed int) {
+	for _, s := range shoots {
+		p := &place{garden: g, namespace: s.shoot.Namespace, name: s.shoot.Name}
+		if err := c.await(ctx, p, goal{"on seed " + r.to, func(shoot *corev1beta1.Shoot) error { return movedTo(shoot, r.to, s.shoot.Generation) }}, r.timeout); err != nil {
+			failed++
+			fmt.Fprintln(c.ErrOut, err)
+			continue
+		}
+		asOf, err := restoredAsOf(ctx, g, s, reported)
+		if err != nil {
+			failed++
+			fmt.Fprintln(c.ErrOut, err)
+			continue
+		}
+		fmt.Fprintf(c.Out, "shoot %s has its objects %s\n", s.shoot.Name, asOf)
+	}
+	return failed
 }
 
 // restoredAsOf returns how recent the objects of a shoot are: what was written later is lost. Reported is when its former seed has reported last, if that is known.
@@ -162,6 +212,9 @@ func (c *cli) checkSeeds(ctx context.Context, g *garden, r recovery) (*metav1.Mi
 	defer cancel()
 	lost, to, lease := &corev1beta1.Seed{}, &corev1beta1.Seed{}, &coordinationv1.Lease{}
 	for name, seed := range map[string]*corev1beta1.Seed{r.lost: lost, r.to: to} {
+		if name == "" {
+			continue
+		}
 		if err := g.client.Get(ctx, client.ObjectKey{Name: name}, seed); err != nil {
 			return nil, c.explain(err, g, fmt.Sprintf("seed %q", name), c.program()+" get seeds")
 		}
@@ -178,6 +231,9 @@ func (c *cli) checkSeeds(ctx context.Context, g *garden, r recovery) (*metav1.Mi
 	}
 	if renewed != nil {
 		fmt.Fprintf(c.ErrOut, "Seed %s has reported last %s ago; backups of etcd are at most as recent.\n", r.lost, duration.HumanDuration(c.Clock.Since(renewed.Time)))
+	}
+	if r.abandon {
+		return renewed, nil
 	}
 	return renewed, takesShoots(to)
 }
@@ -258,7 +314,7 @@ func readRecoverable(ctx context.Context, g *garden, shoot *corev1beta1.Shoot) (
 	} else if err != nil {
 		return s, fmt.Errorf("read ShootState of shoot %q: %w", client.ObjectKeyFromObject(shoot), err)
 	}
-	entry := client.ObjectKey{Namespace: shoot.Namespace, Name: shoot.Status.TechnicalID + "--" + string(shoot.Status.UID)}
+	entry := client.ObjectKey{Namespace: shoot.Namespace, Name: backupEntryName(shoot)}
 	if err := g.client.Get(ctx, entry, s.entry); apierrors.IsNotFound(err) {
 		s.entry = nil
 	} else if err != nil {
@@ -267,17 +323,21 @@ func readRecoverable(ctx context.Context, g *garden, shoot *corev1beta1.Shoot) (
 	return s, nil
 }
 
+func backupEntryName(shoot *corev1beta1.Shoot) string {
+	return shoot.Status.TechnicalID + "--" + string(shoot.Status.UID)
+}
+
 // unrecoverable returns why a shoot of a lost seed cannot be restored on another one.
 func unrecoverable(s recoverable, lost string) error {
 	switch on := ptr.Deref(s.shoot.Status.SeedName, lost); {
 	case on != lost: // it was to move to the lost seed; a second control plane would use the same machines
 		return fmt.Errorf("its control plane is still on seed %q, which is not lost; move it from there", on)
 	case s.shoot.DeletionTimestamp != nil:
-		return errors.New("it is being deleted; what is left of it has to be deleted by force")
-	case s.shoot.Status.LastOperation == nil:
+		return errors.New("it is being deleted; to end that without its seed, use --abandon")
+	case s.shoot.Status.TechnicalID == "":
 		return nil // nothing was created, and nothing is lost
 	case s.state == nil:
-		return errors.New("it has no ShootState, so its credentials are lost")
+		return errors.New("it has no ShootState, so its credentials are lost; to give it up, delete it, then use --abandon")
 	case s.entry == nil:
 		return errors.New("it has no BackupEntry, so its data are lost")
 	}
@@ -327,7 +387,7 @@ func (c *cli) recoverShoot(ctx context.Context, g *garden, s recoverable, r reco
 			return fmt.Errorf("read Shoot: %w", err)
 		}
 	}
-	if s.shoot.Status.LastOperation == nil {
+	if s.shoot.Status.TechnicalID == "" {
 		return nil // it is created there
 	}
 	if err := c.releaseEntry(ctx, g, s.entry, r); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
 )
 
 func TestIsLost(t *testing.T) {
@@ -67,6 +68,7 @@ func TestUnrecoverable(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		last    *corev1beta1.LastOperation
+		unborn  bool // it has no technical ID
 		on      string
 		deleted bool
 		state   *corev1beta1.ShootState
@@ -74,7 +76,8 @@ func TestUnrecoverable(t *testing.T) {
 		want    string
 	}{
 		"all is left":                   {last: last, state: &corev1beta1.ShootState{}, entry: &corev1beta1.BackupEntry{}},
-		"not created yet":               {},
+		"not created yet":               {unborn: true},
+		"its creation has waited":       {last: last, unborn: true},
 		"on another seed":               {last: last, on: "other", state: &corev1beta1.ShootState{}, entry: &corev1beta1.BackupEntry{}, want: `on seed "other"`},
 		"is deleted":                    {last: last, deleted: true, state: &corev1beta1.ShootState{}, entry: &corev1beta1.BackupEntry{}, want: "being deleted"},
 		"no ShootState":                 {last: last, entry: &corev1beta1.BackupEntry{}, want: "no ShootState"},
@@ -83,7 +86,10 @@ func TestUnrecoverable(t *testing.T) {
 		"handed over already":           {last: last, state: &corev1beta1.ShootState{}, entry: copied("to")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			shoot := &corev1beta1.Shoot{Status: corev1beta1.ShootStatus{LastOperation: tc.last}}
+			shoot := &corev1beta1.Shoot{Status: corev1beta1.ShootStatus{LastOperation: tc.last, TechnicalID: "shoot--dev--a"}}
+			if tc.unborn {
+				shoot.Status.TechnicalID = ""
+			}
 			if tc.on != "" {
 				shoot.Status.SeedName = &tc.on
 			}
@@ -114,6 +120,9 @@ func TestRecoverRefuses(t *testing.T) {
 	run := online(t, answers{
 		seeds + "lost": seed("lost", corev1beta1.ConditionUnknown), seeds + "here": seed("here", corev1beta1.ConditionTrue),
 		"GET /apis/core.gardener.cloud/v1beta1/shoots": listed(*shoot),
+		"GET /apis/operations.gardener.cloud/v1alpha1/bastions": object(&operationsv1alpha1.BastionList{
+			TypeMeta: metav1.TypeMeta{APIVersion: operationsv1alpha1.SchemeGroupVersion.String(), Kind: "BastionList"},
+		}),
 	})
 	for name, tc := range map[string]struct {
 		args, out, errOut string
@@ -124,11 +133,43 @@ func TestRecoverRefuses(t *testing.T) {
 		"a seed that is missing": {"--to=gone --yes", "", `seed "gone" not found`},
 		"no ShootState":          {"--to=here --yes", "it has no ShootState, so its credentials are lost", "1 of 1 shoots are not recovered"},
 		"not a shoot":            {"--to=here --yes --shoot=x", "", "NAMESPACE/NAME"},
+		"no seed and no reason":  {"--yes", "", "at least one of the flags in the group [to abandon] is required"},
+		"both":                   {"--to=here --abandon --shoot=garden-dev/crazy-botany --yes", "", "[abandon to]"},
+		"all are abandoned":      {"--abandon --yes", "", "--shoot=NAMESPACE/NAME"},
+		"abandoned, not deleted": {"--abandon --yes --shoot=garden-dev/crazy-botany", "it is not being deleted", "1 of 1 shoots are not recovered"},
+		"abandoned, not asked":   {"--abandon --shoot=garden-dev/crazy-botany", "", "add --yes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := run(append([]string{"recover", "--seed=lost"}, strings.Fields(tc.args)...)...)
 			if code != 1 || !strings.Contains(out, tc.out) || tc.out == "" && out != "" || !strings.Contains(errOut, tc.errOut) {
 				t.Errorf("exit code %d, output %q, %q", code, out, errOut)
+			}
+		})
+	}
+}
+
+func TestNotAbandonable(t *testing.T) {
+	for name, tc := range map[string]struct {
+		on      string
+		deleted bool
+		want    string
+	}{
+		"is deleted":              {on: "lost", deleted: true},
+		"is deleted, never there": {deleted: true},
+		"is not deleted":          {on: "lost", want: "not being deleted"},
+		"is on another seed":      {on: "other", deleted: true, want: `seed "other"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shoot := &corev1beta1.Shoot{}
+			if tc.on != "" {
+				shoot.Status.SeedName = &tc.on
+			}
+			if tc.deleted {
+				shoot.DeletionTimestamp = new(metav1.NewTime(now))
+			}
+			err := notAbandonable(shoot, "lost")
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("notAbandonable() = %v, want %q", err, tc.want)
 			}
 		})
 	}

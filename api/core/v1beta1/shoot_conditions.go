@@ -49,3 +49,7 @@ const (
 	// ShootHasIgnoredManagedResources says whether there are ManagedResources that are not applied because of an annotation.
 	ShootHasIgnoredManagedResources ConditionType = "HasIgnoredManagedResources"
 )
+
+// ReasonDestinationSeedInDeletion is the reason of the constraint ReadyForMigration if the other seed is being deleted. Written by the
+// gardener-controller-manager, read by the gardenlet of the former seed.
+const ReasonDestinationSeedInDeletion = "DestinationSeedInDeletion"

@@ -136,6 +136,8 @@ func TestOrphan(t *testing.T) {
 			Spec:       operationsv1alpha1.BastionSpec{SeedName: new("east"), ShootRef: corev1.LocalObjectReference{Name: shoot}},
 		}
 	}
+	released := bastion("a")
+	released.Finalizers, released.DeletionTimestamp = []string{"example.com/keep"}, new(metav1.Now())
 	shoot := func(project, name string) *corev1beta1.Shoot {
 		return &corev1beta1.Shoot{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "garden-" + project, Name: name},
@@ -148,6 +150,7 @@ func TestOrphan(t *testing.T) {
 	}{
 		"it is gone":                  {kept: []string{"shoot--other--a", "unknown"}},
 		"it is there":                 {bastion: bastion("a"), kept: []string{"shoot--dev--a", "shoot--other--a", "unknown"}},
+		"it is only kept by others": {bastion: released, kept: []string{"shoot--other--a", "unknown"}},
 		"it is for another Shoot now": {bastion: bastion("c"), kept: []string{"shoot--dev--c", "shoot--other--a", "unknown"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -142,11 +141,9 @@ func inSeed(bastion *operationsv1alpha1.Bastion, shoot *corev1beta1.Shoot) *exte
 	return &extensionsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Status.TechnicalID, Name: bastion.Name}}
 }
 
-// delete deletes the Bastion in the seed, and then releases that in the garden. Without a Shoot, there is no control plane namespace any more.
+// delete deletes the Bastion in the seed, and then releases that in the garden. Without a Shoot, there is no control plane namespace any more. One without
+// the finalizer may have a machine, too: members of the project can remove it, and keep the Bastion with one of their own.
 func (r *reconciler) delete(ctx context.Context, bastion *operationsv1alpha1.Bastion, shoot *corev1beta1.Shoot) error {
-	if !slices.Contains(bastion.Finalizers, constants.FinalizerGardenerName) {
-		return nil
-	}
 	if shoot != nil && shoot.Status.TechnicalID != "" {
 		if err := r.report(ctx, bastion, deleting()); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -16,7 +17,9 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
 	"gardener.cloud/gardener/internal/gardenctl"
+	"gardener.cloud/gardener/test/builder"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -25,12 +28,15 @@ func TestRecovery(t *testing.T) {
 	f := newFleet(t)
 	garden, shoot, entry := f.garden, f.shoot, f.entry
 	kubeconfig := env.KubeconfigFile(t, f.e.Config)
-	recoverShoots := func() (code int, output string) {
+	recoverShoots := func(args ...string) (code int, output string) {
+		if len(args) == 0 {
+			args = []string{"--to=to"}
+		}
 		var out bytes.Buffer
 		code = gardenctl.Run(t.Context(), gardenctl.Options{
 			Program: gardenctl.Name, In: strings.NewReader(""), Out: &out, ErrOut: &out, ConfigDir: t.TempDir(), CacheDir: t.TempDir(),
 			Kubeconfig: kubeconfig, Clock: clock.RealClock{},
-		}, []string{"recover", "--seed=from", "--to=to", "--yes"})
+		}, append([]string{"recover", "--seed=from", "--yes"}, args...))
 		return code, out.String()
 	}
 	step := env.Story(t)
@@ -55,10 +61,34 @@ func TestRecovery(t *testing.T) {
 	}
 	env.Edit(t, garden, entry, func(b *corev1beta1.BackupEntry) { delete(b.Annotations, constants.BackupEntryCopiedFrom) })
 
-	step("the shoot of a lost seed is handed over")
-	if code, output := recoverShoots(); code != 0 || !strings.Contains(output, "is restored on seed to") {
+	step("a shoot whose deletion had begun is abandoned, with what the lost gardenlet would have released")
+	abandoned, rest := deletedShoot(t, f)
+	if code, output := recoverShoots("--abandon", "--shoot=garden-dev/moved"); code != 1 || !strings.Contains(output, "it is not being deleted") {
+		t.Errorf("of a shoot that is not deleted: exit code %d, output:\n%s", code, output)
+	}
+	if code, output := recoverShoots("--abandon", "--shoot=garden-dev/deleted"); code != 0 || !strings.Contains(output, "look for machines") {
 		t.Fatalf("exit code %d, output:\n%s", code, output)
 	}
+	for _, object := range append(rest, abandoned) {
+		env.AwaitGone(t, garden, object)
+	}
+
+	step("the shoot of a lost seed is handed over, without its Bastion")
+	bastion := &operationsv1alpha1.Bastion{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "bastion", Finalizers: []string{constants.FinalizerGardenerName}},
+		Spec: operationsv1alpha1.BastionSpec{
+			SeedName: new("from"), ProviderType: new(builder.Local), ShootRef: corev1.LocalObjectReference{Name: shoot.Name},
+			SSHPublicKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJuMh7s0ehb9vbrCEbzHAZCLmnF9J1LD3aTfh4n0YrFy me",
+			Ingress:      []operationsv1alpha1.BastionIngressPolicy{{IPBlock: networkingv1.IPBlock{CIDR: "203.0.113.7/32"}}},
+		},
+	}
+	if err := garden.Create(t.Context(), bastion); err != nil {
+		t.Fatal(err)
+	}
+	if code, output := recoverShoots(); code != 0 || !strings.Contains(output, "is restored on seed to") || !strings.Contains(output, "bastion bastion of shoot moved") {
+		t.Fatalf("exit code %d, output:\n%s", code, output)
+	}
+	env.AwaitGone(t, garden, bastion)
 	if code, output := recoverShoots(); code != 0 || !strings.Contains(output, "No shoots to recover") {
 		t.Errorf("the second time: exit code %d, output:\n%s", code, output)
 	}
@@ -82,4 +112,38 @@ func TestRecovery(t *testing.T) {
 	if err := former.seed.Get(t.Context(), client.ObjectKey{Name: technicalID}, &corev1.Namespace{}); err == nil {
 		t.Error("the lost seed has a namespace for the shoot")
 	}
+}
+
+// deletedShoot creates a Shoot on the first seed that is being deleted while it is created, and returns it with what it has in the garden.
+func deletedShoot(t *testing.T, f *fleet) (shoot *corev1beta1.Shoot, rest []client.Object) {
+	t.Helper()
+	const technicalID = "shoot--dev--deleted"
+	keep := func(o metav1.ObjectMeta) metav1.ObjectMeta {
+		o.Namespace, o.Finalizers = namespace, []string{constants.FinalizerGardenerName}
+		return o
+	}
+	shoot = builder.Shoot("deleted", builder.In(namespace), builder.On("from"))
+	shoot.Finalizers = []string{constants.FinalizerGardenerName}
+	metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, constants.ConfirmationDeletion, "true")
+	if err := f.garden.Create(t.Context(), shoot); err != nil {
+		t.Fatal(err)
+	}
+	env.EditStatus(t, f.garden, shoot, func(s *corev1beta1.Shoot) {
+		s.Status.SeedName, s.Status.TechnicalID, s.Status.UID = new("from"), technicalID, s.UID
+		s.Status.LastOperation = &corev1beta1.LastOperation{Type: "Create", State: "Processing", Progress: 40, LastUpdateTime: metav1.Now()}
+	})
+	entry := &corev1beta1.BackupEntry{
+		ObjectMeta: keep(metav1.ObjectMeta{Name: technicalID + "--" + string(shoot.UID)}),
+		Spec:       corev1beta1.BackupEntrySpec{BucketName: string(f.from.UID), SeedName: new("from")},
+	}
+	state := &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: shoot.Name}}
+	for _, object := range []client.Object{entry, state} {
+		if err := f.garden.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.garden.Delete(t.Context(), shoot); err != nil {
+		t.Fatal(err)
+	}
+	return shoot, []client.Object{entry, state}
 }

@@ -40,7 +40,7 @@ func Register(plugins *admission.Plugins) {
 	})
 }
 
-// Plugin checks Shoots. Reads the project, profile, seed and credentials binding of the shoot, other shoots if it is bound to a seed
+// Plugin checks Shoots. Reads the project, profile, seed, exposure class and credentials binding of the shoot, other shoots if it is bound to a seed
 // or gets a domain, and Secrets of admission plugins in the kube-apiserver.
 type Plugin struct {
 	*admission.Handler
@@ -73,6 +73,8 @@ type input struct {
 	profile       *corev1beta1.CloudProfileSpec
 	// seed is nil as long as the shoot is bound to none; oldSeed is set only if it moves from one seed to another.
 	seed, oldSeed *corev1beta1.Seed
+	// exposureClass is set only if the shoot moves from one seed to another, and has one.
+	exposureClass *corev1beta1.ExposureClass
 	// credentialsProviders are the provider types of the credentials; empty if the shoot names no credentials.
 	credentialsProviders []string
 	now                  time.Time
@@ -193,6 +195,9 @@ func (p *Plugin) read(ctx context.Context, in *input) error {
 		if in.oldSeed, err = p.readSeed(ctx, in.old.Spec.SeedName); err != nil {
 			return err
 		}
+		if in.exposureClass, err = p.readExposureClass(ctx, in.shoot.Spec.ExposureClassName); err != nil {
+			return err
+		}
 	}
 	in.credentialsProviders, err = p.readCredentialsProviders(ctx, in.shoot)
 	if err != nil {
@@ -211,4 +216,15 @@ func (p *Plugin) readSeed(ctx context.Context, name *string) (*corev1beta1.Seed,
 		return nil, fmt.Errorf("read Seed %q: %v", *name, err) //nolint:errorlint // see above
 	}
 	return seed, nil
+}
+
+func (p *Plugin) readExposureClass(ctx context.Context, name *string) (*corev1beta1.ExposureClass, error) {
+	if name == nil {
+		return nil, nil
+	}
+	class := &corev1beta1.ExposureClass{}
+	if err := p.GardenCache.Get(ctx, client.ObjectKey{Name: *name}, class); err != nil {
+		return nil, fmt.Errorf("read ExposureClass %q: %v", *name, err) //nolint:errorlint // like a Seed
+	}
+	return class, nil
 }

@@ -324,12 +324,32 @@ func TestCheckBinding(t *testing.T) {
 		}
 	}
 	other := func(s *corev1beta1.Shoot) { s.Spec.SeedName = new("other") }
+	moving := func(s *corev1beta1.Shoot) { s.Spec.SeedName, s.Status.SeedName = new("other"), new("seed") }
+	internal := func(domain string) func(*corev1beta1.Seed) {
+		return func(s *corev1beta1.Seed) { s.Spec.DNS.Internal = &corev1beta1.SeedDNSProviderConfig{Domain: domain} }
+	}
+	both := func(one, two change) change { return func(s *corev1beta1.Shoot) { one(s); two(s) } }
+	selector := func(tier string) *corev1beta1.SeedSelector {
+		return &corev1beta1.SeedSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": tier}}}
+	}
+	selecting := func(tier string) change {
+		return func(s *corev1beta1.Shoot) { s.Spec.SeedSelector = selector(tier) }
+	}
+	enforce := func(zones ...string) func(*corev1beta1.Seed) {
+		return func(s *corev1beta1.Seed) {
+			s.Spec.Provider.Zones = zones
+			s.Spec.Settings = &corev1beta1.SeedSettings{ZoneSelection: &corev1beta1.SeedSettingZoneSelection{Mode: corev1beta1.ZoneSelectionModeEnforce}}
+		}
+	}
+	zoneless := worker(func(w *corev1beta1.Worker) { w.Zones = nil })
+	pinned := func(s *corev1beta1.Shoot) { s.Spec.ControlPlane = &corev1beta1.ControlPlane{Zones: []string{"x"}} }
 	purpose := func(s *corev1beta1.Shoot) { s.Spec.Purpose = new(corev1beta1.ShootPurposeTesting) }
 	for name, tc := range map[string]struct {
 		shoot, old change
 		seed       func(*corev1beta1.Seed)
 		oldSeed    func(*corev1beta1.Seed)
 		profile    *corev1beta1.SeedSelector
+		class      *corev1beta1.SeedSelector
 		patch      bool
 		refused    bool
 	}{
@@ -374,7 +394,25 @@ func TestCheckBinding(t *testing.T) {
 			shoot: onSeed, old: other,
 			oldSeed: func(s *corev1beta1.Seed) { s.Spec.Provider.Type = "cloud" }, refused: true,
 		},
-		"no seed any more": {shoot: func(*corev1beta1.Shoot) {}, old: onSeed, refused: true},
+		"a seed with another internal domain": {
+			shoot: onSeed, old: other, seed: internal("a.example.com"), oldSeed: internal("b.example.com"), refused: true,
+		},
+		"a seed with the same internal domain":              {shoot: onSeed, old: other, seed: internal("a.example.com"), oldSeed: internal("a.example.com")},
+		"a seed without an internal domain":                 {shoot: onSeed, old: other, oldSeed: internal("a.example.com"), refused: true},
+		"from a seed without an internal domain":            {shoot: onSeed, old: other, seed: internal("a.example.com"), refused: true},
+		"the first seed with an internal domain":            {shoot: onSeed, seed: internal("a.example.com")},
+		"back to the seed with the control plane":           {shoot: onSeed, old: moving, oldSeed: internal("a.example.com")},
+		"another seed that the shoot selects":               {shoot: both(onSeed, selecting("first")), old: both(other, selecting("first"))},
+		"another seed that the shoot does not select":       {shoot: both(onSeed, selecting("second")), old: both(other, selecting("second")), refused: true},
+		"another seed that the ExposureClass selects":       {shoot: onSeed, old: other, class: selector("first")},
+		"another seed that the ExposureClass does not":      {shoot: onSeed, old: other, class: selector("second"), refused: true},
+		"another seed with zones of the workers":            {shoot: onSeed, old: other, seed: enforce("a", "x")},
+		"another seed without zones of the workers":         {shoot: onSeed, old: other, seed: enforce("x", "y"), refused: true},
+		"another seed with too few zones of the workers":    {shoot: both(onSeed, zoneTolerance), old: both(other, zoneTolerance), seed: enforce("a", "x", "y"), refused: true},
+		"another seed for workers without zones":            {shoot: both(onSeed, zoneless), old: both(other, zoneless), seed: enforce("x")},
+		"another seed for a control plane that has its own": {shoot: both(onSeed, pinned), old: both(other, pinned), seed: enforce("x")},
+		"back to the seed that the shoot does not select":   {shoot: both(onSeed, selecting("second")), old: both(moving, selecting("second"))},
+		"no seed any more":                                  {shoot: func(*corev1beta1.Shoot) {}, old: onSeed, refused: true},
 		"a spec that changes on the way to a seed": {
 			shoot: func(s *corev1beta1.Shoot) { onSeed(s); purpose(s) },
 			old:   func(s *corev1beta1.Shoot) { onSeed(s); s.Status.LastOperation = &failed }, patch: true, refused: true,
@@ -399,6 +437,9 @@ func TestCheckBinding(t *testing.T) {
 			in.seed, in.oldSeed = newSeed(), newSeed()
 			if tc.profile != nil {
 				in.profile = &corev1beta1.CloudProfileSpec{SeedSelector: tc.profile}
+			}
+			if tc.class != nil {
+				in.exposureClass = &corev1beta1.ExposureClass{Scheduling: &corev1beta1.ExposureClassScheduling{SeedSelector: tc.class}}
 			}
 			if tc.seed != nil {
 				tc.seed(in.seed)
@@ -486,7 +527,13 @@ func TestValidate(t *testing.T) {
 	garden := admissiontest.Reader(t,
 		&corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: corev1beta1.ProjectSpec{Namespace: &namespace}},
 		&corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "cloud"}, Spec: newProfile()}, newSeed(), full, taken, elsewhere,
+		newSeed(func(s *corev1beta1.Seed) { s.Name = "roomy" }), &corev1beta1.ExposureClass{ObjectMeta: metav1.ObjectMeta{Name: "everywhere"}},
+		&corev1beta1.ExposureClass{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}, Scheduling: &corev1beta1.ExposureClassScheduling{
+			SeedSelector: &corev1beta1.SeedSelector{ProviderTypes: []string{"cloud"}},
+		}},
 	)
+	onRoomy := func(s *corev1beta1.Shoot) { s.Spec.SeedName = new("roomy") }
+	exposed := func(class string) change { return func(s *corev1beta1.Shoot) { s.Spec.ExposureClassName = &class } }
 	named := func(domain string) change {
 		return func(s *corev1beta1.Shoot) { s.Spec.DNS = &corev1beta1.DNS{Domain: &domain} }
 	}
@@ -515,6 +562,15 @@ func TestValidate(t *testing.T) {
 			shoot: newShoot(func(s *corev1beta1.Shoot) { s.Spec.SeedName = new("full") }), old: newShoot(), binding: true, want: metav1.StatusReasonForbidden,
 		},
 		"the same seed again": {shoot: newShoot(onSeed), old: newShoot(onSeed), binding: true, want: "?"},
+		"another seed with an ExposureClass that selects it": {
+			shoot: newShoot(onSeed, exposed("everywhere")), old: newShoot(exposed("everywhere"), onRoomy), binding: true,
+		},
+		"another seed with an ExposureClass that does not select it": {
+			shoot: newShoot(onSeed, exposed("elsewhere")), old: newShoot(exposed("elsewhere"), onRoomy), binding: true, want: metav1.StatusReasonForbidden,
+		},
+		"another seed with an ExposureClass that is not there": {
+			shoot: newShoot(onSeed, exposed("gone")), old: newShoot(exposed("gone"), onRoomy), binding: true, want: "?",
+		},
 		"a wrong region": {
 			shoot: newShoot(func(s *corev1beta1.Shoot) { s.Spec.Region = "three" }),
 			want:  metav1.StatusReasonForbidden,

@@ -168,22 +168,6 @@ func supports(seed *corev1beta1.Seed, restriction string) bool {
 	return slices.ContainsFunc(seed.Spec.AccessRestrictions, func(r corev1beta1.AccessRestriction) bool { return r.Name == restriction })
 }
 
-// canMove checks that the control plane can be migrated from one seed to the other.
-func canMove(in *input) error {
-	if last := in.old.Status.LastOperation; last != nil && last.Type == corev1beta1.LastOperationTypeRestore && last.State != corev1beta1.LastOperationStateSucceeded {
-		return errors.New("the shoot cannot move again before the operation Restore has succeeded: its backups may not be complete on the seed yet")
-	}
-	for _, seed := range []*corev1beta1.Seed{in.oldSeed, in.seed} {
-		if seed.Spec.Backup == nil {
-			return fmt.Errorf("seed %q has no backup configured, which it takes to move the shoot", seed.Name)
-		}
-	}
-	if was, is := in.oldSeed.Spec.Provider.Type, in.seed.Spec.Provider.Type; was != is {
-		return fmt.Errorf("the shoot cannot move from a seed of type %q to one of type %q", was, is)
-	}
-	return nil
-}
-
 // checkSeedInDeletion refuses changes of shoots on a seed in deletion; only their deletion may be confirmed.
 func checkSeedInDeletion(in *input) error {
 	if in.isNew || in.seed == nil || in.seed.DeletionTimestamp == nil {

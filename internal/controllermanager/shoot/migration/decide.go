@@ -10,11 +10,10 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// Reasons of the constraint.
+// Reasons of the constraint, besides the one that gardenlets read.
 const (
-	reasonInDeletion = "DestinationSeedInDeletion"
-	reasonUnready    = "DestinationSeedUnready"
-	reasonReady      = "DestinationSeedReady"
+	reasonUnready = "DestinationSeedUnready"
+	reasonReady   = "DestinationSeedReady"
 )
 
 // moves reports whether the control plane of a Shoot is on another seed than its spec says.
@@ -31,7 +30,7 @@ func constraintOf(shoot *corev1beta1.Shoot) *corev1beta1.Condition {
 func decide(source, destination *corev1beta1.Seed) corev1beta1.Condition {
 	constraint := corev1beta1.Condition{Type: corev1beta1.ShootReadyForMigration, Status: corev1beta1.ConditionFalse}
 	if destination != nil && destination.DeletionTimestamp != nil {
-		constraint.Reason, constraint.Message = reasonInDeletion, "Seed is being deleted"
+		constraint.Reason, constraint.Message = corev1beta1.ReasonDestinationSeedInDeletion, "Seed is being deleted"
 		return constraint
 	}
 	if err := ready(source, destination); err != nil {

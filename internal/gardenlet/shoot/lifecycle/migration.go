@@ -33,31 +33,57 @@ import (
 // mayMigrate returns why the control plane of a shoot cannot be released now. Whether the other seed is ready is reported by
 // gardener-controller-manager, as a gardenlet may not read another Seed.
 func (r *reconciler) mayMigrate(ctx context.Context, shoot *corev1beta1.Shoot) error {
-	switch ready := kube.Condition(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration); {
-	case ready == nil:
-		return fmt.Errorf("constraint %s is not reported yet", corev1beta1.ShootReadyForMigration)
-	case ready.Status != corev1beta1.ConditionTrue:
-		return fmt.Errorf("constraint %s is %s: %s", ready.Type, ready.Status, ready.Message)
+	if err := r.readyForMigration(ctx, shoot); err != nil {
+		return err
 	}
 	bastions := &operationsv1alpha1.BastionList{}
 	if err := r.gardenCache.List(ctx, bastions, client.InNamespace(shoot.Namespace)); err != nil {
 		return fmt.Errorf("list Bastions: %w", err)
 	}
-	if slices.ContainsFunc(bastions.Items, func(b operationsv1alpha1.Bastion) bool { return b.Spec.ShootRef.Name == shoot.Name }) {
+	machines := &extensionsv1alpha1.BastionList{}
+	if namespace := shoot.Status.TechnicalID; namespace != "" { // else nothing was created
+		if err := r.SeedAPI.List(ctx, machines, client.InNamespace(namespace)); err != nil {
+			return fmt.Errorf("list Bastions in the seed: %w", err)
+		}
+	}
+	if len(machines.Items) > 0 || slices.ContainsFunc(bastions.Items, func(b operationsv1alpha1.Bastion) bool { return mayHaveMachine(&b, shoot) }) {
 		return errors.New("shoot has still Bastions")
 	}
 	return nil
 }
 
+// readyForMigration returns why the other seed cannot take a control plane. One that is released so far that it has no kube-apiserver any more is released to
+// the end all the same, unless the other seed is being deleted: its API comes back there only, and the seed may not be ready for long, such as during an
+// upgrade of gardenlets one after the other.
+func (r *reconciler) readyForMigration(ctx context.Context, shoot *corev1beta1.Shoot) error {
+	ready := kube.Condition(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration)
+	switch {
+	case ready == nil:
+		return fmt.Errorf("constraint %s is not reported yet", corev1beta1.ShootReadyForMigration)
+	case ready.Status == corev1beta1.ConditionTrue:
+		return nil
+	}
+	if last := shoot.Status.LastOperation; ready.Reason != corev1beta1.ReasonDestinationSeedInDeletion && last != nil &&
+		last.Type == corev1beta1.LastOperationTypeMigrate && shoot.Status.TechnicalID != "" {
+		if exists, err := hasAPIServer(ctx, r.SeedAPI, shoot.Status.TechnicalID); err != nil || !exists {
+			return err
+		}
+	}
+	return fmt.Errorf("constraint %s is %s: %s", ready.Type, ready.Status, ready.Message)
+}
+
+// mayHaveMachine reports whether a Bastion is one of a shoot, and has a machine or will get one. Members of a project can keep one in deletion for as long as
+// they like, with a finalizer of their own.
+func mayHaveMachine(b *operationsv1alpha1.Bastion, shoot *corev1beta1.Shoot) bool {
+	return b.Spec.ShootRef.Name == shoot.Name && (b.DeletionTimestamp == nil || slices.Contains(b.Finalizers, constants.FinalizerGardenerName))
+}
+
 // migration reads what is left of a control plane that moves to another seed.
 func (r observer) migration(ctx context.Context, o *observed.State, namespace *corev1.Namespace) (*observed.Migration, error) {
 	m := &observed.Migration{Alive: o.HasNamespace && namespace.DeletionTimestamp == nil}
-	server := &appsv1.Deployment{}
-	switch err := r.seedAPI.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: kubeapiserver.Name}, server); {
-	case client.IgnoreNotFound(err) != nil:
-		return nil, fmt.Errorf("read Deployment %q: %w", kubeapiserver.Name, err)
-	case err == nil:
-		m.HasAPIServer = server.DeletionTimestamp == nil
+	var err error
+	if m.HasAPIServer, err = hasAPIServer(ctx, r.seedAPI, o.Namespace); err != nil {
+		return nil, err
 	}
 	entry, err := readEntry(ctx, r.gardenAPI, o.BackupEntry())
 	if err != nil {
@@ -68,6 +94,16 @@ func (r observer) migration(ctx context.Context, o *observed.State, namespace *c
 	}
 	m.NeedsSnapshot = o.HasNamespace && ptr.Deref(entry.Spec.SeedName, "") == ptr.Deref(o.Shoot.Status.SeedName, "")
 	return m, nil
+}
+
+// hasAPIServer reports whether a control plane has a kube-apiserver that is not being deleted.
+func hasAPIServer(ctx context.Context, seedAPI client.Reader, namespace string) (bool, error) {
+	server := &appsv1.Deployment{}
+	err := seedAPI.Get(ctx, client.ObjectKey{Namespace: namespace, Name: kubeapiserver.Name}, server)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read Deployment %q: %w", kubeapiserver.Name, err)
+	}
+	return err == nil && server.DeletionTimestamp == nil, nil
 }
 
 // withoutBackup returns an error if a control plane without a BackupEntry has data: these would be lost with its etcd. The Seed may have been given backups

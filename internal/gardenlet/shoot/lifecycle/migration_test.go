@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	stdcmp "cmp"
 	"context"
 	"errors"
 	"strings"
@@ -248,26 +249,56 @@ func TestMayMigrate(t *testing.T) {
 	ready := func(status corev1beta1.ConditionStatus) []corev1beta1.Condition {
 		return []corev1beta1.Condition{{Type: corev1beta1.ShootReadyForMigration, Status: status, Message: "the message"}}
 	}
+	bastion := func(shoot string, change func(*operationsv1alpha1.Bastion)) *operationsv1alpha1.Bastion {
+		b := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "b"}}
+		b.Spec.ShootRef.Name = shoot
+		if change != nil {
+			change(b)
+		}
+		return b
+	}
+	deleted := func(finalizers ...string) func(*operationsv1alpha1.Bastion) {
+		return func(b *operationsv1alpha1.Bastion) { b.DeletionTimestamp, b.Finalizers = new(metav1.Now()), finalizers }
+	}
+	inSeed := func(namespace string) client.Object {
+		return &extensionsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "b"}}
+	}
+	const refused = "shoot has still Bastions"
 	for name, tc := range map[string]struct {
 		constraints []corev1beta1.Condition
-		bastion     string
+		bastion     *operationsv1alpha1.Bastion
+		inSeed      client.Object
 		want        string
 	}{
 		"ready":                   {constraints: ready(corev1beta1.ConditionTrue)},
 		"not reported":            {want: "constraint ReadyForMigration is not reported yet"},
 		"the seed is not ready":   {constraints: ready(corev1beta1.ConditionFalse), want: "constraint ReadyForMigration is False: the message"},
-		"it has a Bastion":        {constraints: ready(corev1beta1.ConditionTrue), bastion: "crazy-botany", want: "shoot has still Bastions"},
-		"another one has Bastion": {constraints: ready(corev1beta1.ConditionTrue), bastion: "other"},
+		"it has a Bastion":        {constraints: ready(corev1beta1.ConditionTrue), bastion: bastion("crazy-botany", nil), want: refused},
+		"another one has Bastion": {constraints: ready(corev1beta1.ConditionTrue), bastion: bastion("other", nil)},
+		"it has a Bastion whose machine is being deleted": {
+			constraints: ready(corev1beta1.ConditionTrue), bastion: bastion("crazy-botany", deleted("gardener", "example.com/keep")), want: refused,
+		},
+		"it has a Bastion that only others keep": {constraints: ready(corev1beta1.ConditionTrue), bastion: bastion("crazy-botany", deleted("example.com/keep"))},
+		"it has a machine whose Bastion only others keep": {
+			constraints: ready(corev1beta1.ConditionTrue), bastion: bastion("crazy-botany", deleted("example.com/keep")), inSeed: inSeed("shoot--dev--crazy-botany"), want: refused,
+		},
+		"another one has a machine": {constraints: ready(corev1beta1.ConditionTrue), inSeed: inSeed("shoot--dev--other")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := reconciled()
 			f.shoot.Spec.SeedName, f.shoot.Status.Constraints = new("there"), tc.constraints
+			f.shoot.Status.TechnicalID = "shoot--dev--crazy-botany"
 			f.seed.Name = "here"
-			bastion := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: f.shoot.Namespace, Name: "b"}}
-			bastion.Spec.ShootRef.Name = tc.bastion
-			c := garden(t, f.shoot, f.seed, bastion)
+			objects, seedObjects := []client.Object{f.shoot, f.seed}, []client.Object{}
+			if tc.bastion != nil {
+				objects = append(objects, tc.bastion)
+			}
+			if tc.inSeed != nil {
+				seedObjects = append(seedObjects, tc.inSeed)
+			}
+			c := garden(t, objects...)
 			r := &reconciler{Values: Values{
-				SeedName: "here", GardenAPI: c, Gardener: corev1beta1.Gardener{Version: "v1"}, Config: f.config,
+				SeedName: "here", GardenAPI: c, SeedAPI: fake.NewClientBuilder().WithScheme(stagetest.Scheme(t)).WithObjects(seedObjects...).Build(), Gardener: corev1beta1.Gardener{Version: "v1"}, Config: f.config,
 				Clock: clocktesting.NewFakePassiveClock(noon),
 			}, gardenCache: c}
 			got := ""
@@ -291,6 +322,46 @@ func TestMayMigrate(t *testing.T) {
 			if last := shoot.Status.LastOperation; last.Type != corev1beta1.LastOperationTypeMigrate || last.State != corev1beta1.LastOperationStateError ||
 				last.Description != tc.want {
 				t.Errorf("last operation is %+v", last)
+			}
+		})
+	}
+}
+
+// A control plane without an API server waits for nothing that the other seed does not need to take it: it would have no API meanwhile.
+func TestReleaseGoesOn(t *testing.T) {
+	server := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--crazy-botany", Name: "kube-apiserver"}}
+	ending := server.DeepCopy()
+	ending.DeletionTimestamp, ending.Finalizers = new(metav1.Now()), []string{"foregroundDeletion"}
+	const refused = "constraint ReadyForMigration is False: the message"
+	for name, tc := range map[string]struct {
+		last   corev1beta1.LastOperationType
+		reason string
+		server *appsv1.Deployment
+		want   string
+	}{
+		"it runs":                              {last: "Migrate", server: server, want: refused},
+		"its API server is gone":               {last: "Migrate"},
+		"its API server is being deleted":      {last: "Migrate", server: ending},
+		"the other seed is being deleted":      {last: "Migrate", reason: "DestinationSeedInDeletion", want: refused},
+		"it was created without an API server": {last: "Create", want: refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shoot := reconciled().shoot
+			shoot.Status.TechnicalID, shoot.Status.LastOperation.Type = "shoot--dev--crazy-botany", tc.last
+			shoot.Status.Constraints = []corev1beta1.Condition{{
+				Type: corev1beta1.ShootReadyForMigration, Status: corev1beta1.ConditionFalse, Reason: stdcmp.Or(tc.reason, "DestinationSeedUnready"), Message: "the message",
+			}}
+			seed := fake.NewClientBuilder().WithScheme(stagetest.Scheme(t))
+			if tc.server != nil {
+				seed = seed.WithObjects(tc.server)
+			}
+			r := &reconciler{Values: Values{SeedAPI: seed.Build()}, gardenCache: garden(t, shoot)}
+			got := ""
+			if err := r.mayMigrate(t.Context(), shoot); err != nil {
+				got = err.Error()
+			}
+			if got != tc.want {
+				t.Errorf("mayMigrate() is %q, want %q", got, tc.want)
 			}
 		})
 	}
