@@ -251,9 +251,14 @@ func nodeReady(node *corev1.Node) bool {
 	})
 }
 
-// rolling reports whether machines of a deployment are being replaced.
+// rolling reports whether machines of a deployment are being replaced: its update has not ended, and there are machines of an old template. Without
+// them, such as in a new deployment, nothing is.
 func rolling(deployment *machinev1alpha1.MachineDeployment) bool {
-	for _, c := range deployment.Status.Conditions {
+	status := &deployment.Status
+	if status.ObservedGeneration >= deployment.Generation && status.Replicas == status.UpdatedReplicas {
+		return false
+	}
+	for _, c := range status.Conditions {
 		if c.Type != machinev1alpha1.MachineDeploymentProgressing {
 			continue
 		}

@@ -62,10 +62,7 @@ func newScaler(t *testing.T, seed client.Client, shoot *fakeclient.Clientset, cl
 
 // The infrastructure has no machine of a kind: its group rests, what was requested is taken back, and another group grows.
 func TestResourceExhausted(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
+	scheme := machineScheme(t)
 	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	group := func(name string, replicas int32) []client.Object {
 		labels := map[string]string{"name": name}
@@ -78,7 +75,7 @@ func TestResourceExhausted(t *testing.T) {
 			},
 		}}
 	}
-	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: machineControllerManager}, Status: appsv1.DeploymentStatus{AvailableReplicas: 1}}
+	manager := machineManager()
 	machine := &machinev1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "a-1", Labels: map[string]string{"name": "a"}, CreationTimestamp: metav1.NewTime(clock.Now())},
 		Status: machinev1alpha1.MachineStatus{LastOperation: machinev1alpha1.LastOperation{
@@ -118,6 +115,88 @@ func TestResourceExhausted(t *testing.T) {
 	}
 }
 
+// machineScheme has the kinds of a control cluster.
+func machineScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	return scheme
+}
+
+// healthyNode is a ready node without pods.
+func healthyNode(name string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}
+}
+
+// machineManager is the Deployment that a scan needs.
+func machineManager() *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: machineControllerManager}, Status: appsv1.DeploymentStatus{AvailableReplicas: 1},
+	}
+}
+
+// While machines are replaced, the infrastructure has no capacity for a new one, or it does not join: no replica is taken back, as the
+// machine-controller-manager would drain a node of the old template then. In a new deployment, there is none.
+func TestFailedMachinesOfAnUpdate(t *testing.T) {
+	exhausted := machinev1alpha1.LastOperation{
+		Type: machinev1alpha1.MachineOperationCreate, State: machinev1alpha1.MachineStateFailed, ErrorCode: "ResourceExhausted", Description: "sold out",
+	}
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	machine := func(name string, operation machinev1alpha1.LastOperation) *machinev1alpha1.Machine {
+		return &machinev1alpha1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name, Labels: map[string]string{"name": "a", "node": name}, CreationTimestamp: metav1.NewTime(start)},
+			Status:     machinev1alpha1.MachineStatus{LastOperation: operation},
+		}
+	}
+	for name, tc := range map[string]struct {
+		created        bool // whether there is a machine besides two with nodes
+		operation      machinev1alpha1.LastOperation
+		total, updated int32 // machines in the status
+		want           int32
+	}{
+		"no capacity":                      {created: true, operation: exhausted, total: 3, updated: 1, want: 3},
+		"late":                             {created: true, total: 3, updated: 1, want: 3},
+		"not created":                      {total: 2, want: 3},
+		"no capacity for a new deployment": {created: true, operation: exhausted, total: 3, updated: 3, want: 2},
+		"late in a new deployment":         {created: true, total: 3, updated: 3, want: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakeClock(start)
+			d := &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "a"}}
+			d.Spec.Replicas, d.Spec.Selector = 3, &metav1.LabelSelector{MatchLabels: map[string]string{"name": "a"}}
+			d.Status = machinev1alpha1.MachineDeploymentStatus{Replicas: tc.total, UpdatedReplicas: tc.updated, Conditions: []machinev1alpha1.MachineDeploymentCondition{
+				{Type: machinev1alpha1.MachineDeploymentProgressing, Status: machinev1alpha1.ConditionTrue, Reason: "MachineSetUpdated"},
+			}}
+			objects := []client.Object{machineManager(), d, machine("n1", machinev1alpha1.LastOperation{}), machine("n2", machinev1alpha1.LastOperation{})}
+			if tc.created {
+				objects = append(objects, machine("new", tc.operation))
+			}
+			seed := fake.NewClientBuilder().WithScheme(machineScheme(t)).WithObjects(objects...).Build()
+			s := newScaler(t, seed, fakeclient.NewClientset(healthyNode("n1"), healthyNode("n2")), clock, "--nodes=0:3:shoot.a")
+			rested := false
+			for range 2 {
+				if err := s.Scan(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				until, _ := s.backoff.Resting("a", clock.Now())
+				rested = rested || !until.IsZero()
+				clock.SetTime(clock.Now().Add(20 * time.Minute)) // longer than a machine may take to join
+			}
+			if err := seed.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+				t.Fatal(err)
+			}
+			if listed := d.Annotations[machinev1alpha1.TriggerDeletionByMCM]; d.Spec.Replicas != tc.want || (listed != "") != (tc.want < 3) || !rested {
+				t.Errorf("%d replicas, want %d; machines to delete are %q; rested: %t", d.Spec.Replicas, tc.want, listed, rested)
+			}
+		})
+	}
+}
+
 // A pool is removed and added again: its MachineDeployment begins with generation 1, and is scaled as before.
 func TestDeploymentThatIsCreatedAgain(t *testing.T) {
 	deployment := func(uid types.UID, generation int64) *state {
@@ -144,10 +223,7 @@ func TestDeploymentThatIsCreatedAgain(t *testing.T) {
 
 // A machine that had joined loses its node: the machine-controller-manager replaces it. Only if it does not, the machine is removed.
 func TestMachineThatLosesItsNode(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
+	scheme := machineScheme(t)
 	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	labels := map[string]string{"name": "a"}
 	d := &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "a"}}
@@ -158,7 +234,7 @@ func TestMachineThatLosesItsNode(t *testing.T) {
 		},
 		Status: machinev1alpha1.MachineStatus{CurrentStatus: machinev1alpha1.CurrentStatus{Phase: machinev1alpha1.MachineUnknown}},
 	}
-	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: machineControllerManager}, Status: appsv1.DeploymentStatus{AvailableReplicas: 1}}
+	manager := machineManager()
 	seed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(d, machine, manager).Build()
 	shoot := fakeclient.NewClientset()
 	s := newScaler(t, seed, shoot, clock, "--nodes=0:3:shoot.a")
@@ -182,10 +258,7 @@ func TestMachineThatLosesItsNode(t *testing.T) {
 // A failed machine that is kept for inspection is one of its group: pods that it cannot have need another machine, and without such pods, its group
 // stays as it is. One that is not kept is being replaced.
 func TestPreservedMachine(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
+	scheme := machineScheme(t)
 	for name, tc := range map[string]struct {
 		left        time.Duration
 		node, pod   bool
@@ -209,7 +282,7 @@ func TestPreservedMachine(t *testing.T) {
 				Namespace: "shoot", Name: "a-1", UID: "a-1", Labels: map[string]string{"name": "a", "node": "n"}, CreationTimestamp: metav1.NewTime(clock.Now().Add(-time.Hour)),
 			}}
 			machine.Status.CurrentStatus = machinev1alpha1.CurrentStatus{Phase: machinev1alpha1.MachineFailed, PreserveExpiryTime: new(metav1.NewTime(clock.Now().Add(tc.left)))}
-			manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: machineControllerManager}, Status: appsv1.DeploymentStatus{AvailableReplicas: 1}}
+			manager := machineManager()
 			seed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(d, class, machine, manager).Build()
 			var inShoot []runtime.Object
 			if tc.node { // healthy again, which the machine-controller-manager has not seen
