@@ -113,6 +113,7 @@ type Scaler struct {
 // remembered is what a node of a group was like.
 type remembered struct {
 	class    string
+	wanted   machinev1alpha1.NodeTemplateSpec
 	template plan.Occupied
 }
 

@@ -3,6 +3,7 @@ package clusterautoscaler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/clusterautoscaler/plan"
 )
@@ -286,10 +288,10 @@ func TestPreservedMachine(t *testing.T) {
 			seed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(d, class, machine, manager).Build()
 			var inShoot []runtime.Object
 			if tc.node { // healthy again, which the machine-controller-manager has not seen
-				inShoot = append(inShoot, &corev1.Node{
-					ObjectMeta: metav1.ObjectMeta{Name: "n", CreationTimestamp: machine.CreationTimestamp},
-					Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
-				})
+				node := healthyNode("n")
+				node.CreationTimestamp = machine.CreationTimestamp
+				node.Spec.Taints = []corev1.Taint{{Key: machinev1alpha1.NodePreservedKey, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
+				inShoot = append(inShoot, node)
 			}
 			if tc.pod {
 				inShoot = append(inShoot, &corev1.Pod{
@@ -313,5 +315,101 @@ func TestPreservedMachine(t *testing.T) {
 				clock.SetTime(clock.Now().Add(20 * time.Minute)) // longer than a machine may take to join
 			}
 		})
+	}
+}
+
+// poolOfZones is a state with a group of a pool in each zone, and a node in each, as the machine-controller-manager labels them.
+func poolOfZones(zones ...string) *state {
+	st := &state{nodes: map[string]plan.Occupied{}, owners: map[string]*machineState{}, groupOf: map[string]*groupState{}}
+	for _, zone := range zones {
+		g := &groupState{deployment: &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool-" + zone}}}
+		g.Name, g.Target, g.Max = g.deployment.Name, 1, 5
+		g.deployment.Spec.Template.Spec.NodeTemplate.ObjectMeta.Labels = map[string]string{constants.WorkerPool: "pool"}
+		g.class = &machinev1alpha1.MachineClass{
+			ObjectMeta: metav1.ObjectMeta{Name: "pool-" + zone}, NodeTemplate: &machinev1alpha1.NodeTemplate{Zone: zone, Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}},
+		}
+		node := healthyNode("node-" + zone)
+		node.Labels = map[string]string{
+			constants.WorkerPool: "pool", corev1.LabelTopologyZone: zone, corev1.LabelHostname: node.Name, machinev1alpha1.MachineLabelKey: "machine-" + zone,
+		}
+		st.groups = append(st.groups, g)
+		st.nodes[node.Name], st.groupOf[node.Name] = plan.Occupied{Node: node}, g
+		st.owners[node.Name] = &machineState{Machine: &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "machine-" + zone}}, node: node}
+	}
+	return st
+}
+
+// The Node of each machine has the name of it as a label. Zones of a pool are similar nevertheless, and get nodes in turn.
+func TestZonesWithNodesAreBalanced(t *testing.T) {
+	s := newScaler(t, nil, fakeclient.NewClientset(), clocktesting.NewFakeClock(time.Now()), "--balance-similar-node-groups=true")
+	st := poolOfZones("a", "b")
+	if err := s.templates(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	in := plan.UpInput{
+		Cluster: oneEach{map[string]bool{}}, Balance: true, Timeout: time.Minute, Clock: s.clock, Expander: plan.Expander{Names: []string{plan.Random}, Intn: func(int) int { return 0 }},
+	}
+	for i := range 4 {
+		in.Pods = append(in.Pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i))}})
+	}
+	for _, g := range st.groups {
+		in.Groups = append(in.Groups, &g.Group)
+	}
+	got, err := plan.Up(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]int{"pool-a": 2, "pool-b": 2}, got.Increases); diff != "" {
+		t.Errorf("new nodes (-want +got):\n%s", diff)
+	}
+}
+
+// New nodes are not like one whose machine is kept, or is being deleted.
+func TestExample(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*machineState)
+		want   string
+	}{
+		"its own":          {change: func(*machineState) {}, want: "node-a"},
+		"its own is kept":  {change: func(m *machineState) { m.kept = true }, want: "node-b"},
+		"its own is going": {change: func(m *machineState) { m.going = true }, want: "node-b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := poolOfZones("a", "b")
+			tc.change(st.owners["node-a"])
+			if got := (&Scaler{}).example(st.groups[0], st); got.Node == nil || got.Node.Name != tc.want {
+				t.Errorf("the example is %+v, want %s", got.Node, tc.want)
+			}
+		})
+	}
+}
+
+// A pool has no node any more, and its labels or taints change: a new node is as they are now, not as the last one was.
+func TestRememberedNode(t *testing.T) {
+	s := newScaler(t, nil, fakeclient.NewClientset(), clocktesting.NewFakeClock(time.Now()))
+	st := poolOfZones("a")
+	template := &st.groups[0].deployment.Spec.Template.Spec.NodeTemplate
+	labels := func(name string, last bool, want map[string]string) {
+		t.Helper()
+		if err := s.templates(t.Context(), st); err != nil {
+			t.Fatal(err)
+		}
+		node := st.groups[0].Template.Node
+		got := map[string]string{constants.WorkerPool: node.Labels[constants.WorkerPool], "x": node.Labels["x"]}
+		if diff := cmp.Diff(want, got); diff != "" || (node.Status.Capacity.Storage().String() == "7") != last {
+			t.Errorf("%s: capacity is %v, labels (-want +got):\n%s", name, node.Status.Capacity, diff)
+		}
+	}
+	st.nodes["node-a"].Node.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("7")} // the class does not have it
+	labels("with a node", true, map[string]string{constants.WorkerPool: "pool", "x": ""})
+	clear(st.nodes)
+	labels("without a node", true, map[string]string{constants.WorkerPool: "pool", "x": ""})
+	template.ObjectMeta.Labels = map[string]string{constants.WorkerPool: "pool", "x": "y"}
+	labels("with another label", false, map[string]string{constants.WorkerPool: "pool", "x": "y"})
+	template.ObjectMeta.Labels = map[string]string{constants.WorkerPool: "pool"}
+	template.Spec.Taints = []corev1.Taint{{Key: "t", Effect: corev1.TaintEffectNoSchedule}}
+	labels("with a taint", false, map[string]string{constants.WorkerPool: "pool", "x": ""})
+	if got := st.groups[0].Template.Node.Spec.Taints; len(got) != 1 {
+		t.Errorf("taints are %v", got)
 	}
 }
