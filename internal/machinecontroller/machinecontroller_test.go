@@ -1122,7 +1122,8 @@ func testOrphans(t *testing.T, s *scenario) {
 		return nil
 	}
 	s.infrastructure.machines[id("orphan")] = driver.Request{Machine: &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "orphan"}}}
-	s.start(t)
+	s.startGeneric(t)
+	s.startProvider(t, func(o *ProviderOptions) { o.OrphansPeriod = time.Second })
 	select {
 	case <-deleted:
 	case <-time.After(time.Minute):
