@@ -384,6 +384,17 @@ func TestExample(t *testing.T) {
 	}
 }
 
+// A node of a pool without nodes is expected to have the virtual capacity that the machine-controller-manager writes.
+func TestVirtualCapacityOfClass(t *testing.T) {
+	g := poolOfZones("a").groups[0]
+	g.class.NodeTemplate.VirtualCapacity = corev1.ResourceList{"example.com/license": resource.MustParse("5"), corev1.ResourceCPU: resource.MustParse("100")}
+	got := (&Options{}).classTemplate(g.deployment, g.class).Node.Status.Allocatable
+	license := got["example.com/license"]
+	if license.String() != "5" || got.Cpu().String() != "4" {
+		t.Errorf("a new node has %v", got)
+	}
+}
+
 // A pool has no node any more, and its labels or taints change: a new node is as they are now, not as the last one was.
 func TestRememberedNode(t *testing.T) {
 	s := newScaler(t, nil, fakeclient.NewClientset(), clocktesting.NewFakeClock(time.Now()))

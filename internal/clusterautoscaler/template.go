@@ -108,14 +108,17 @@ func (o *Options) classTemplate(deployment *machinev1alpha1.MachineDeployment, c
 	capacity := corev1.ResourceList{
 		corev1.ResourcePods: *resource.NewQuantity(podsPerNode, resource.DecimalSI), "hugepages-1Gi": resource.Quantity{}, "hugepages-2Mi": resource.Quantity{},
 	}
-	for _, list := range []corev1.ResourceList{template.Capacity, template.VirtualCapacity} {
-		for name, quantity := range list {
-			if name == classGPU {
-				name = nodeGPU
-			}
-			if name != nodeGPU || !quantity.IsZero() {
-				capacity[name] = quantity.DeepCopy()
-			}
+	for name, quantity := range template.Capacity {
+		if name == classGPU {
+			name = nodeGPU
+		}
+		if name != nodeGPU || !quantity.IsZero() {
+			capacity[name] = quantity.DeepCopy()
+		}
+	}
+	for name, quantity := range template.VirtualCapacity {
+		if strings.Contains(string(name), "/") { // others are not written to Nodes: the kubelet measures them
+			capacity[name] = quantity.DeepCopy()
 		}
 	}
 	architecture := constants.ArchitectureAMD64
