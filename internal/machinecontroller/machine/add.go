@@ -143,7 +143,8 @@ func machinesOf(ctx context.Context, c client.Reader, node *corev1.Node) []recon
 	return joining
 }
 
-// nodeChanged selects updates that may change the phase of a Machine, or its virtual capacity, which kubelets set to zero when the Node has rebooted. Heartbeats, which are most updates by kubelets, do not.
+// nodeChanged selects updates that may change the phase of a Machine, or the virtual capacity, which kubelets set to zero after a reboot. Heartbeats, which
+// are most updates by kubelets, do not.
 func nodeChanged() predicate.TypedPredicate[*corev1.Node] {
 	return predicate.TypedFuncs[*corev1.Node]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
