@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -251,9 +252,14 @@ func nodeReady(node *corev1.Node) bool {
 	})
 }
 
-// rolling reports whether machines of a deployment are being replaced.
+// rolling reports whether machines of a deployment are being replaced: its update has not ended, and there are machines of an old template. Without
+// them, such as in a new deployment, nothing is.
 func rolling(deployment *machinev1alpha1.MachineDeployment) bool {
-	for _, c := range deployment.Status.Conditions {
+	status := &deployment.Status
+	if status.ObservedGeneration >= deployment.Generation && status.Replicas == status.UpdatedReplicas {
+		return false
+	}
+	for _, c := range status.Conditions {
 		if c.Type != machinev1alpha1.MachineDeploymentProgressing {
 			continue
 		}
@@ -291,11 +297,11 @@ func (s *Scaler) templates(ctx context.Context, out *state) error {
 		if live := s.example(g, out); live.Node != nil {
 			g.Template = s.options.liveTemplate(live, g.deployment, g.class)
 			if g.class != nil {
-				s.seen[g.Name] = remembered{class: g.class.Name, template: g.Template}
+				s.seen[g.Name] = remembered{class: g.class.Name, wanted: wantedOf(g), template: g.Template}
 			}
 			continue
 		}
-		if last, ok := s.seen[g.Name]; ok && g.class != nil && last.class == g.class.Name {
+		if last, ok := s.seen[g.Name]; ok && g.class != nil && last.class == g.class.Name && apiequality.Semantic.DeepEqual(last.wanted, wantedOf(g)) {
 			g.Template = last.template
 			continue
 		}
@@ -320,12 +326,20 @@ func (s *Scaler) templates(ctx context.Context, out *state) error {
 	return nil
 }
 
+// wantedOf returns the labels and taints that nodes of a group get. They change without a new class.
+func wantedOf(g *groupState) machinev1alpha1.NodeTemplateSpec {
+	of, out := &g.deployment.Spec.Template.Spec.NodeTemplate, machinev1alpha1.NodeTemplateSpec{}
+	out.ObjectMeta.Labels, out.Spec.Taints = of.ObjectMeta.Labels, of.Spec.Taints
+	return out
+}
+
 // example returns a node that new ones of a group are like. One of another group has the same pool and type.
 func (s *Scaler) example(g *groupState, out *state) plan.Occupied {
 	var other plan.Occupied
 	for _, name := range slices.Sorted(maps.Keys(out.nodes)) {
 		node := out.nodes[name]
-		if !s.usable(node.Node) || node.Node.DeletionTimestamp != nil || g.class != nil && g.class.NodeTemplate != nil &&
+		m := out.owners[name]
+		if m == nil || m.going || m.kept || !s.usable(node.Node) || node.Node.DeletionTimestamp != nil || g.class != nil && g.class.NodeTemplate != nil &&
 			node.Node.Labels[corev1.LabelInstanceTypeStable] != "" && node.Node.Labels[corev1.LabelInstanceTypeStable] != g.class.NodeTemplate.InstanceType {
 			continue
 		}
@@ -333,7 +347,7 @@ func (s *Scaler) example(g *groupState, out *state) plan.Occupied {
 			return node
 		}
 		pool := node.Node.Labels[constants.WorkerPool]
-		if pool != "" && out.groupOf[name] != nil && pool == g.deployment.Spec.Template.Spec.NodeTemplate.ObjectMeta.Labels[constants.WorkerPool] {
+		if pool != "" && pool == g.deployment.Spec.Template.Spec.NodeTemplate.ObjectMeta.Labels[constants.WorkerPool] {
 			other = node
 		}
 	}

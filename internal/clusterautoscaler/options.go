@@ -102,7 +102,7 @@ func Parse(args []string, getenv func(string) string, out io.Writer) (Options, e
 	f.DurationVar(&d.MaxNodeProvisionTime, "max-node-provision-time", 15*time.Minute, "how long a node may take to join")
 	f.IntVar(&o.maxGracefulTermination, "max-graceful-termination-sec", 600, "how many seconds evicted pods have to end")
 	f.DurationVar(&o.maxPodEvictionTime, "max-pod-eviction-time", 2*time.Minute, "how long an eviction is retried")
-	f.IntVar(&o.rules.MaxEmpty, "max-empty-bulk-delete", 10, "how many empty nodes are removed at a time")
+	f.IntVar(&o.rules.MaxEmpty, "max-empty-bulk-delete", 0, "how many empty nodes are removed at a time; 0 means as many as nodes in total")
 	f.IntVar(&o.rules.MaxTotal, "max-scale-down-parallelism", 10, "how many nodes are removed at a time")
 	f.IntVar(&o.rules.MaxDrained, "max-drain-parallelism", 1, "how many nodes with pods are removed at a time")
 	f.BoolVar(&o.rules.IgnoreDaemonSets, "ignore-daemonsets-utilization", false, "leave pods of DaemonSets out when the use of a node is measured")

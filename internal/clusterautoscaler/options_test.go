@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"gardener.cloud/gardener/internal/clusterautoscaler/plan"
 )
 
 func TestParse(t *testing.T) {
@@ -29,6 +31,15 @@ func TestParse(t *testing.T) {
 	}
 	if o.Kubeconfig != "/env" || o.rules.KeepSystemPods || !o.rules.KeepLocalStorage || o.defaults.UtilizationThreshold != 0.6 || o.scanInterval != 10*time.Second {
 		t.Errorf("unexpected options: %+v", o)
+	}
+	// The gardenlet sets only the total.
+	for args, want := range map[string]plan.Rules{
+		"--max-scale-down-parallelism=50": {MaxTotal: 50}, "--max-empty-bulk-delete=20": {MaxTotal: 10, MaxEmpty: 20},
+	} {
+		o, err := Parse([]string{args}, environment, io.Discard)
+		if got := (plan.Rules{MaxTotal: o.rules.MaxTotal, MaxEmpty: o.rules.MaxEmpty}); err != nil || got != want {
+			t.Errorf("%s: nodes at a time are %+v, want %+v, %v", args, got, want, err)
+		}
 	}
 	for args, want := range map[string]string{
 		"--nodes=5:1:shoot--a--b.x":              "minimum must not be negative, nor above the maximum",

@@ -113,6 +113,7 @@ type Scaler struct {
 // remembered is what a node of a group was like.
 type remembered struct {
 	class    string
+	wanted   machinev1alpha1.NodeTemplateSpec
 	template plan.Occupied
 }
 
@@ -229,7 +230,8 @@ func (s *Scaler) healthy(st *state) bool {
 	return unready <= s.options.okUnready || float64(unready) <= s.options.maxUnreadyPercentage/100*float64(len(st.nodes))
 }
 
-// fixSizes notices machines that do not become nodes: their group rests, and they are removed. It reports whether it changed something.
+// fixSizes notices machines that do not become nodes: their group rests, and they are removed. While machines of a group are being replaced, it only
+// rests: with fewer replicas, a node of the old template would go instead. It reports whether it changed something.
 func (s *Scaler) fixSizes(ctx context.Context, st *state) (bool, error) {
 	log, changed := logf.FromContext(ctx), false
 	s.forgetLost(st)
@@ -252,7 +254,7 @@ func (s *Scaler) fixSizes(ctx context.Context, st *state) (bool, error) {
 			}
 			gone = append(gone, m.Name)
 		}
-		if len(gone) > 0 {
+		if len(gone) > 0 && !g.Rolling {
 			log.Info("Removing machines that did not become nodes", "group", g.Name, "machines", gone)
 			removed, err := s.remove(ctx, g, gone)
 			if err != nil {
@@ -267,11 +269,13 @@ func (s *Scaler) fixSizes(ctx context.Context, st *state) (bool, error) {
 		} else if st.now.Sub(since) >= g.Options.MaxNodeProvisionTime {
 			s.fail(g, "timeout", "machines were not created", st.now)
 			delete(s.short, g.Name)
-			log.Info("Reducing the size to that of existing machines", "group", g.Name, "size", max(active, g.Min))
-			if err := s.shrink(ctx, g, max(active, g.Min)); err != nil {
-				return changed, err
+			if size := max(active, g.Min); size < g.Target && !g.Rolling {
+				log.Info("Reducing the size to that of existing machines", "group", g.Name, "size", size)
+				if err := s.shrink(ctx, g, size); err != nil {
+					return changed, err
+				}
+				changed = true
 			}
-			changed = changed || g.Target > max(active, g.Min)
 		}
 		if g.Upcoming == 0 && s.growing[g.Name] && len(gone) == 0 {
 			delete(s.growing, g.Name)

@@ -3,6 +3,7 @@ package clusterautoscaler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/clusterautoscaler/plan"
 )
@@ -62,10 +64,7 @@ func newScaler(t *testing.T, seed client.Client, shoot *fakeclient.Clientset, cl
 
 // The infrastructure has no machine of a kind: its group rests, what was requested is taken back, and another group grows.
 func TestResourceExhausted(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
+	scheme := machineScheme(t)
 	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	group := func(name string, replicas int32) []client.Object {
 		labels := map[string]string{"name": name}
@@ -78,7 +77,7 @@ func TestResourceExhausted(t *testing.T) {
 			},
 		}}
 	}
-	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: machineControllerManager}, Status: appsv1.DeploymentStatus{AvailableReplicas: 1}}
+	manager := machineManager()
 	machine := &machinev1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "a-1", Labels: map[string]string{"name": "a"}, CreationTimestamp: metav1.NewTime(clock.Now())},
 		Status: machinev1alpha1.MachineStatus{LastOperation: machinev1alpha1.LastOperation{
@@ -118,6 +117,88 @@ func TestResourceExhausted(t *testing.T) {
 	}
 }
 
+// machineScheme has the kinds of a control cluster.
+func machineScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	return scheme
+}
+
+// healthyNode is a ready node without pods.
+func healthyNode(name string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}
+}
+
+// machineManager is the Deployment that a scan needs.
+func machineManager() *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: machineControllerManager}, Status: appsv1.DeploymentStatus{AvailableReplicas: 1},
+	}
+}
+
+// While machines are replaced, the infrastructure has no capacity for a new one, or it does not join: no replica is taken back, as the
+// machine-controller-manager would drain a node of the old template then. In a new deployment, there is none.
+func TestFailedMachinesOfAnUpdate(t *testing.T) {
+	exhausted := machinev1alpha1.LastOperation{
+		Type: machinev1alpha1.MachineOperationCreate, State: machinev1alpha1.MachineStateFailed, ErrorCode: "ResourceExhausted", Description: "sold out",
+	}
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	machine := func(name string, operation machinev1alpha1.LastOperation) *machinev1alpha1.Machine {
+		return &machinev1alpha1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name, Labels: map[string]string{"name": "a", "node": name}, CreationTimestamp: metav1.NewTime(start)},
+			Status:     machinev1alpha1.MachineStatus{LastOperation: operation},
+		}
+	}
+	for name, tc := range map[string]struct {
+		created        bool // whether there is a machine besides two with nodes
+		operation      machinev1alpha1.LastOperation
+		total, updated int32 // machines in the status
+		want           int32
+	}{
+		"no capacity":                      {created: true, operation: exhausted, total: 3, updated: 1, want: 3},
+		"late":                             {created: true, total: 3, updated: 1, want: 3},
+		"not created":                      {total: 2, want: 3},
+		"no capacity for a new deployment": {created: true, operation: exhausted, total: 3, updated: 3, want: 2},
+		"late in a new deployment":         {created: true, total: 3, updated: 3, want: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakeClock(start)
+			d := &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "a"}}
+			d.Spec.Replicas, d.Spec.Selector = 3, &metav1.LabelSelector{MatchLabels: map[string]string{"name": "a"}}
+			d.Status = machinev1alpha1.MachineDeploymentStatus{Replicas: tc.total, UpdatedReplicas: tc.updated, Conditions: []machinev1alpha1.MachineDeploymentCondition{
+				{Type: machinev1alpha1.MachineDeploymentProgressing, Status: machinev1alpha1.ConditionTrue, Reason: "MachineSetUpdated"},
+			}}
+			objects := []client.Object{machineManager(), d, machine("n1", machinev1alpha1.LastOperation{}), machine("n2", machinev1alpha1.LastOperation{})}
+			if tc.created {
+				objects = append(objects, machine("new", tc.operation))
+			}
+			seed := fake.NewClientBuilder().WithScheme(machineScheme(t)).WithObjects(objects...).Build()
+			s := newScaler(t, seed, fakeclient.NewClientset(healthyNode("n1"), healthyNode("n2")), clock, "--nodes=0:3:shoot.a")
+			rested := false
+			for range 2 {
+				if err := s.Scan(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				until, _ := s.backoff.Resting("a", clock.Now())
+				rested = rested || !until.IsZero()
+				clock.SetTime(clock.Now().Add(20 * time.Minute)) // longer than a machine may take to join
+			}
+			if err := seed.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+				t.Fatal(err)
+			}
+			if listed := d.Annotations[machinev1alpha1.TriggerDeletionByMCM]; d.Spec.Replicas != tc.want || (listed != "") != (tc.want < 3) || !rested {
+				t.Errorf("%d replicas, want %d; machines to delete are %q; rested: %t", d.Spec.Replicas, tc.want, listed, rested)
+			}
+		})
+	}
+}
+
 // A pool is removed and added again: its MachineDeployment begins with generation 1, and is scaled as before.
 func TestDeploymentThatIsCreatedAgain(t *testing.T) {
 	deployment := func(uid types.UID, generation int64) *state {
@@ -144,10 +225,7 @@ func TestDeploymentThatIsCreatedAgain(t *testing.T) {
 
 // A machine that had joined loses its node: the machine-controller-manager replaces it. Only if it does not, the machine is removed.
 func TestMachineThatLosesItsNode(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
+	scheme := machineScheme(t)
 	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	labels := map[string]string{"name": "a"}
 	d := &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "a"}}
@@ -158,7 +236,7 @@ func TestMachineThatLosesItsNode(t *testing.T) {
 		},
 		Status: machinev1alpha1.MachineStatus{CurrentStatus: machinev1alpha1.CurrentStatus{Phase: machinev1alpha1.MachineUnknown}},
 	}
-	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: machineControllerManager}, Status: appsv1.DeploymentStatus{AvailableReplicas: 1}}
+	manager := machineManager()
 	seed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(d, machine, manager).Build()
 	shoot := fakeclient.NewClientset()
 	s := newScaler(t, seed, shoot, clock, "--nodes=0:3:shoot.a")
@@ -182,10 +260,7 @@ func TestMachineThatLosesItsNode(t *testing.T) {
 // A failed machine that is kept for inspection is one of its group: pods that it cannot have need another machine, and without such pods, its group
 // stays as it is. One that is not kept is being replaced.
 func TestPreservedMachine(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
+	scheme := machineScheme(t)
 	for name, tc := range map[string]struct {
 		left        time.Duration
 		node, pod   bool
@@ -209,14 +284,14 @@ func TestPreservedMachine(t *testing.T) {
 				Namespace: "shoot", Name: "a-1", UID: "a-1", Labels: map[string]string{"name": "a", "node": "n"}, CreationTimestamp: metav1.NewTime(clock.Now().Add(-time.Hour)),
 			}}
 			machine.Status.CurrentStatus = machinev1alpha1.CurrentStatus{Phase: machinev1alpha1.MachineFailed, PreserveExpiryTime: new(metav1.NewTime(clock.Now().Add(tc.left)))}
-			manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: machineControllerManager}, Status: appsv1.DeploymentStatus{AvailableReplicas: 1}}
+			manager := machineManager()
 			seed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(d, class, machine, manager).Build()
 			var inShoot []runtime.Object
 			if tc.node { // healthy again, which the machine-controller-manager has not seen
-				inShoot = append(inShoot, &corev1.Node{
-					ObjectMeta: metav1.ObjectMeta{Name: "n", CreationTimestamp: machine.CreationTimestamp},
-					Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
-				})
+				node := healthyNode("n")
+				node.CreationTimestamp = machine.CreationTimestamp
+				node.Spec.Taints = []corev1.Taint{{Key: machinev1alpha1.NodePreservedKey, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
+				inShoot = append(inShoot, node)
 			}
 			if tc.pod {
 				inShoot = append(inShoot, &corev1.Pod{
@@ -240,5 +315,112 @@ func TestPreservedMachine(t *testing.T) {
 				clock.SetTime(clock.Now().Add(20 * time.Minute)) // longer than a machine may take to join
 			}
 		})
+	}
+}
+
+// poolOfZones is a state with a group of a pool in each zone, and a node in each, as the machine-controller-manager labels them.
+func poolOfZones(zones ...string) *state {
+	st := &state{nodes: map[string]plan.Occupied{}, owners: map[string]*machineState{}, groupOf: map[string]*groupState{}}
+	for _, zone := range zones {
+		g := &groupState{deployment: &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool-" + zone}}}
+		g.Name, g.Target, g.Max = g.deployment.Name, 1, 5
+		g.deployment.Spec.Template.Spec.NodeTemplate.ObjectMeta.Labels = map[string]string{constants.WorkerPool: "pool"}
+		g.class = &machinev1alpha1.MachineClass{
+			ObjectMeta: metav1.ObjectMeta{Name: "pool-" + zone}, NodeTemplate: &machinev1alpha1.NodeTemplate{Zone: zone, Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}},
+		}
+		node := healthyNode("node-" + zone)
+		node.Labels = map[string]string{
+			constants.WorkerPool: "pool", corev1.LabelTopologyZone: zone, corev1.LabelHostname: node.Name, machinev1alpha1.MachineLabelKey: "machine-" + zone,
+		}
+		st.groups = append(st.groups, g)
+		st.nodes[node.Name], st.groupOf[node.Name] = plan.Occupied{Node: node}, g
+		st.owners[node.Name] = &machineState{Machine: &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "machine-" + zone}}, node: node}
+	}
+	return st
+}
+
+// The Node of each machine has the name of it as a label. Zones of a pool are similar nevertheless, and get nodes in turn.
+func TestZonesWithNodesAreBalanced(t *testing.T) {
+	s := newScaler(t, nil, fakeclient.NewClientset(), clocktesting.NewFakeClock(time.Now()), "--balance-similar-node-groups=true")
+	st := poolOfZones("a", "b")
+	if err := s.templates(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	in := plan.UpInput{
+		Cluster: oneEach{map[string]bool{}}, Balance: true, Timeout: time.Minute, Clock: s.clock, Expander: plan.Expander{Names: []string{plan.Random}, Intn: func(int) int { return 0 }},
+	}
+	for i := range 4 {
+		in.Pods = append(in.Pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i))}})
+	}
+	for _, g := range st.groups {
+		in.Groups = append(in.Groups, &g.Group)
+	}
+	got, err := plan.Up(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]int{"pool-a": 2, "pool-b": 2}, got.Increases); diff != "" {
+		t.Errorf("new nodes (-want +got):\n%s", diff)
+	}
+}
+
+// New nodes are not like one whose machine is kept, or is being deleted.
+func TestExample(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*machineState)
+		want   string
+	}{
+		"its own":          {change: func(*machineState) {}, want: "node-a"},
+		"its own is kept":  {change: func(m *machineState) { m.kept = true }, want: "node-b"},
+		"its own is going": {change: func(m *machineState) { m.going = true }, want: "node-b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := poolOfZones("a", "b")
+			tc.change(st.owners["node-a"])
+			if got := (&Scaler{}).example(st.groups[0], st); got.Node == nil || got.Node.Name != tc.want {
+				t.Errorf("the example is %+v, want %s", got.Node, tc.want)
+			}
+		})
+	}
+}
+
+// A node of a pool without nodes is expected to have the virtual capacity that the machine-controller-manager writes.
+func TestVirtualCapacityOfClass(t *testing.T) {
+	g := poolOfZones("a").groups[0]
+	g.class.NodeTemplate.VirtualCapacity = corev1.ResourceList{"example.com/license": resource.MustParse("5"), corev1.ResourceCPU: resource.MustParse("100")}
+	got := (&Options{}).classTemplate(g.deployment, g.class).Node.Status.Allocatable
+	license := got["example.com/license"]
+	if license.String() != "5" || got.Cpu().String() != "4" {
+		t.Errorf("a new node has %v", got)
+	}
+}
+
+// A pool has no node any more, and its labels or taints change: a new node is as they are now, not as the last one was.
+func TestRememberedNode(t *testing.T) {
+	s := newScaler(t, nil, fakeclient.NewClientset(), clocktesting.NewFakeClock(time.Now()))
+	st := poolOfZones("a")
+	template := &st.groups[0].deployment.Spec.Template.Spec.NodeTemplate
+	labels := func(name string, last bool, want map[string]string) {
+		t.Helper()
+		if err := s.templates(t.Context(), st); err != nil {
+			t.Fatal(err)
+		}
+		node := st.groups[0].Template.Node
+		got := map[string]string{constants.WorkerPool: node.Labels[constants.WorkerPool], "x": node.Labels["x"]}
+		if diff := cmp.Diff(want, got); diff != "" || (node.Status.Capacity.Storage().String() == "7") != last {
+			t.Errorf("%s: capacity is %v, labels (-want +got):\n%s", name, node.Status.Capacity, diff)
+		}
+	}
+	st.nodes["node-a"].Node.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("7")} // the class does not have it
+	labels("with a node", true, map[string]string{constants.WorkerPool: "pool", "x": ""})
+	clear(st.nodes)
+	labels("without a node", true, map[string]string{constants.WorkerPool: "pool", "x": ""})
+	template.ObjectMeta.Labels = map[string]string{constants.WorkerPool: "pool", "x": "y"}
+	labels("with another label", false, map[string]string{constants.WorkerPool: "pool", "x": "y"})
+	template.ObjectMeta.Labels = map[string]string{constants.WorkerPool: "pool"}
+	template.Spec.Taints = []corev1.Taint{{Key: "t", Effect: corev1.TaintEffectNoSchedule}}
+	labels("with a taint", false, map[string]string{constants.WorkerPool: "pool", "x": ""})
+	if got := st.groups[0].Template.Node.Spec.Taints; len(got) != 1 {
+		t.Errorf("taints are %v", got)
 	}
 }

@@ -46,7 +46,7 @@ func (o *Options) fresh(taints []corev1.Taint) []corev1.Taint {
 	for i := range taints {
 		t := &taints[i]
 		passing := o.starting(t) || slices.Contains(o.statusTaints, t.Key) || strings.HasPrefix(t.Key, statusTaintPrefix) ||
-			t.Key == toBeDeletedTaint || t.Key == deletionCandidateTaint || t.Key == machinev1alpha1.PreferNoScheduleKey ||
+			t.Key == toBeDeletedTaint || t.Key == deletionCandidateTaint || t.Key == machinev1alpha1.PreferNoScheduleKey || t.Key == machinev1alpha1.NodePreservedKey ||
 			strings.HasPrefix(t.Key, "node.kubernetes.io/") || t.Key == "node.cloudprovider.kubernetes.io/uninitialized"
 		if !passing {
 			out = append(out, *t)
@@ -64,6 +64,12 @@ func (o *Options) liveTemplate(live plan.Occupied, deployment *machinev1alpha1.M
 			Capacity: live.Node.Status.Capacity.DeepCopy(), Allocatable: live.Node.Status.Allocatable.DeepCopy(), NodeInfo: live.Node.Status.NodeInfo,
 			Features: live.Node.Status.Features, RuntimeHandlers: live.Node.Status.RuntimeHandlers, Conditions: ready(),
 		},
+	}
+	// What the machine-controller-manager says about this one machine would make templates of zones differ, so that they are not balanced.
+	for _, key := range []string{
+		machinev1alpha1.MachineLabelKey, machinev1alpha1.NodeCandidateForUpdate, machinev1alpha1.NodeSelectedForUpdate, machinev1alpha1.NodeUpdateResult,
+	} {
+		delete(node.Labels, key)
 	}
 	// It may be one of another zone, or of the old template.
 	wanted := &deployment.Spec.Template.Spec.NodeTemplate
@@ -102,14 +108,17 @@ func (o *Options) classTemplate(deployment *machinev1alpha1.MachineDeployment, c
 	capacity := corev1.ResourceList{
 		corev1.ResourcePods: *resource.NewQuantity(podsPerNode, resource.DecimalSI), "hugepages-1Gi": resource.Quantity{}, "hugepages-2Mi": resource.Quantity{},
 	}
-	for _, list := range []corev1.ResourceList{template.Capacity, template.VirtualCapacity} {
-		for name, quantity := range list {
-			if name == classGPU {
-				name = nodeGPU
-			}
-			if name != nodeGPU || !quantity.IsZero() {
-				capacity[name] = quantity.DeepCopy()
-			}
+	for name, quantity := range template.Capacity {
+		if name == classGPU {
+			name = nodeGPU
+		}
+		if name != nodeGPU || !quantity.IsZero() {
+			capacity[name] = quantity.DeepCopy()
+		}
+	}
+	for name, quantity := range template.VirtualCapacity {
+		if strings.Contains(string(name), "/") { // others are not written to Nodes: the kubelet measures them
+			capacity[name] = quantity.DeepCopy()
 		}
 	}
 	architecture := constants.ArchitectureAMD64

@@ -20,6 +20,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -490,8 +491,32 @@ func testLife(t *testing.T, s *scenario) {
 		t.Error("the machine was replaced")
 	}
 
-	step("it is deleted with its deployment")
+	step("its class gets a virtual capacity, and loses it")
 	class := &machinev1alpha1.MachineClass{}
+	for _, virtual := range []corev1.ResourceList{{"example.com/license": resource.MustParse("5")}, nil} {
+		if err := s.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "old"}, class); err != nil {
+			t.Fatal(err)
+		}
+		before := class.DeepCopy()
+		class.NodeTemplate = &machinev1alpha1.NodeTemplate{
+			InstanceType: "t", Region: "r", Zone: "z1", Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}, VirtualCapacity: virtual,
+		}
+		if err := s.Patch(t.Context(), class, client.MergeFrom(before)); err != nil {
+			t.Fatal(err)
+		}
+		env.AwaitList(t, s.site, func(found []*corev1.Node) error {
+			for _, node := range found {
+				got, want := node.Status.Capacity["example.com/license"], virtual["example.com/license"]
+				_, listed := node.Annotations[machinev1alpha1.LastAppliedVirtualCapacityAnnotation]
+				if node.Name == machine.Name && (got.Cmp(want) != 0 || listed != (virtual != nil)) {
+					return fmt.Errorf("capacity is %v, annotations are %v", node.Status.Capacity, node.Annotations)
+				}
+			}
+			return nil
+		})
+	}
+
+	step("it is deleted with its deployment")
 	if err := s.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "old"}, class); err != nil || len(class.Finalizers) == 0 {
 		t.Errorf("class has finalizers %v (%v)", class.Finalizers, err)
 	}
@@ -1122,7 +1147,8 @@ func testOrphans(t *testing.T, s *scenario) {
 		return nil
 	}
 	s.infrastructure.machines[id("orphan")] = driver.Request{Machine: &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "orphan"}}}
-	s.start(t)
+	s.startGeneric(t)
+	s.startProvider(t, func(o *ProviderOptions) { o.OrphansPeriod = time.Second })
 	select {
 	case <-deleted:
 	case <-time.After(time.Minute):

@@ -40,7 +40,8 @@ type Rules struct {
 	KeepCustomControllerPods bool
 	// MinReplicas keeps nodes with pods of controllers that have fewer replicas.
 	MinReplicas int
-	// MaxEmpty, MaxDrained and MaxTotal are how many nodes are removed at a time: without pods, with pods, and of both.
+	// MaxEmpty, MaxDrained and MaxTotal are how many nodes are removed at a time: without pods, with pods, and of both. If MaxEmpty is 0, only MaxTotal
+	// limits those without pods.
 	MaxEmpty, MaxDrained, MaxTotal int
 }
 
@@ -207,7 +208,7 @@ func (in DownInput) room(removed []Removal, r Removal) bool {
 		return false
 	}
 	if len(r.Move) == 0 {
-		return empty < in.Rules.MaxEmpty
+		return in.Rules.MaxEmpty == 0 || empty < in.Rules.MaxEmpty
 	}
 	return drained < in.Rules.MaxDrained
 }

@@ -288,6 +288,10 @@ func TestDown(t *testing.T) {
 			since: map[string]time.Time{"n0": long, "n1": long, "n2": long, "n3": long}, input: func(in *DownInput) { in.Rules.MaxEmpty = 2 },
 			idle: []string{"n0", "n1", "n2", "n3"}, remove: []string{"n0", "n1"},
 		},
+		"three at a time, also if they are empty": {
+			since: map[string]time.Time{"n0": long, "n1": long, "n2": long, "n3": long}, input: func(in *DownInput) { in.Rules.MaxEmpty, in.Rules.MaxTotal = 0, 3 },
+			idle: []string{"n0", "n1", "n2", "n3"}, remove: []string{"n0", "n1", "n2"},
+		},
 		"some are being removed": {
 			since: map[string]time.Time{"n0": long, "n1": long, "n2": long, "n3": long}, input: func(in *DownInput) { in.Rules.MaxTotal, in.RemovingEmpty = 4, 3 },
 			idle: []string{"n0", "n1", "n2", "n3"}, remove: []string{"n0"},

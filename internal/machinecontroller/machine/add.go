@@ -74,9 +74,9 @@ func Add(mgr manager.Manager, v Values) error {
 	})
 	b := builder.ControllerManagedBy(mgr).Named("machine").
 		For(&machinev1alpha1.Machine{}, builder.WithPredicates(changed())).
-		// A change of a class may fix what kept its machines from being created.
+		// A change of a class may fix what kept its machines from being created, and its virtual capacity is written to Nodes.
 		Watches(&machinev1alpha1.MachineClass{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, class client.Object) []reconcile.Request {
-			return notCreatedOf(ctx, mgr.GetClient(), class)
+			return machinesOfClass(ctx, mgr.GetClient(), class)
 		}), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Kind(v.Target.GetCache(), &corev1.Node{}, nodes, nodeChanged())).
 		WithOptions(controller.Options{
@@ -105,15 +105,15 @@ func deletionStarted() predicate.Predicate {
 	}}
 }
 
-// notCreatedOf maps a class to those of its Machines that were not created at the infrastructure yet.
-func notCreatedOf(ctx context.Context, c client.Reader, class client.Object) []reconcile.Request {
+// machinesOfClass maps a class to its Machines.
+func machinesOfClass(ctx context.Context, c client.Reader, class client.Object) []reconcile.Request {
 	machines := &machinev1alpha1.MachineList{}
 	if err := c.List(ctx, machines, client.InNamespace(class.GetNamespace())); err != nil {
 		return nil // the cache has not started; each Machine is reconciled when it has
 	}
 	var requests []reconcile.Request
 	for i := range machines.Items {
-		if machine := &machines.Items[i]; machine.Spec.Class.Name == class.GetName() && machine.Spec.ProviderID == "" {
+		if machine := &machines.Items[i]; machine.Spec.Class.Name == class.GetName() {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(machine)})
 		}
 	}
@@ -143,13 +143,15 @@ func machinesOf(ctx context.Context, c client.Reader, node *corev1.Node) []recon
 	return joining
 }
 
-// nodeChanged selects updates that may change the phase of a Machine. Heartbeats, which are most updates by kubelets, do not.
+// nodeChanged selects updates that may change the phase of a Machine, or the virtual capacity, which kubelets set to zero after a reboot. Heartbeats, which
+// are most updates by kubelets, do not.
 func nodeChanged() predicate.TypedPredicate[*corev1.Node] {
 	return predicate.TypedFuncs[*corev1.Node]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
 			before, after := e.ObjectOld, e.ObjectNew
 			return !sameConditions(before.Status.Conditions, after.Status.Conditions) ||
 				!apiequality.Semantic.DeepEqual(before.Status.Addresses, after.Status.Addresses) ||
+				!apiequality.Semantic.DeepEqual(before.Status.Capacity, after.Status.Capacity) ||
 				!apiequality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) ||
 				!apiequality.Semantic.DeepEqual(before.Labels, after.Labels) ||
 				!apiequality.Semantic.DeepEqual(before.Annotations, after.Annotations) ||

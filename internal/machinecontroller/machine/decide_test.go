@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -253,6 +254,40 @@ func TestDrainForce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a class adds to the capacity is on the Node until it is removed from the class, and what the kubelet writes stays.
+func TestWithVirtualCapacity(t *testing.T) {
+	list := func(entries ...string) corev1.ResourceList {
+		out := corev1.ResourceList{}
+		for i := 0; i < len(entries); i += 2 {
+			out[corev1.ResourceName(entries[i])] = resource.MustParse(entries[i+1])
+		}
+		return out
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}, Status: corev1.NodeStatus{Capacity: list("cpu", "4", "example.com/theirs", "1")}}
+	class := &machinev1alpha1.MachineClass{}
+	step := func(text string, want corev1.ResourceList) {
+		t.Helper()
+		got, annotation, err := withVirtualCapacity(class, node)
+		if err != nil || annotation != text {
+			t.Errorf("annotation is %s, %v, want %s", annotation, err, text)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("capacity (-want +got):\n%s", diff)
+		}
+		node.Status.Capacity, node.Annotations[machinev1alpha1.LastAppliedVirtualCapacityAnnotation] = got, annotation
+	}
+	step("", list("cpu", "4", "example.com/theirs", "1"))
+	class.NodeTemplate = &machinev1alpha1.NodeTemplate{VirtualCapacity: list("cpu", "100", "example.com/a", "5", "example.com/b", "1")}
+	step(`{"example.com/a":"5","example.com/b":"1"}`, list("cpu", "4", "example.com/theirs", "1", "example.com/a", "5", "example.com/b", "1"))
+	node.Status.Capacity["example.com/a"] = resource.MustParse("0") // the kubelet, after a reboot
+	class.NodeTemplate.VirtualCapacity = list("example.com/a", "6")
+	step(`{"example.com/a":"6"}`, list("cpu", "4", "example.com/theirs", "1", "example.com/a", "6"))
+	node.Annotations[machinev1alpha1.LastAppliedVirtualCapacityAnnotation] = "{"
+	step(`{"example.com/a":"6"}`, list("cpu", "4", "example.com/theirs", "1", "example.com/a", "6"))
+	class.NodeTemplate = nil
+	step("", list("cpu", "4", "example.com/theirs", "1"))
 }
 
 func TestWithTemplate(t *testing.T) {

@@ -164,7 +164,7 @@ func (r *reconciler) ensure(ctx context.Context, machine *machinev1alpha1.Machin
 			return reconcile.Result{}, err
 		}
 		template := r.syncNode(ctx, machine, o.node)
-		failure = errors.Join(template, r.endKeeping(ctx, machine, o.node))
+		failure = errors.Join(template, r.syncVirtualCapacity(ctx, machine, o.node), r.endKeeping(ctx, machine, o.node))
 		later, err = r.takeOverInTime(ctx, machine, o.node)
 		failure = errors.Join(failure, err)
 		o.unlabeled = template != nil

@@ -28,6 +28,8 @@ const (
 	hashLabel = "machine-template-hash"
 	// defaultHistory is how many old sets are kept by default.
 	defaultHistory = 10
+	// reasonRolledOut is the reason of the condition Progressing that ends an update. The cluster-autoscaler reads it.
+	reasonRolledOut = "NewMachineSetAvailable"
 )
 
 // replacing is the part of a template whose changes need new machines. The rest is applied to existing ones.
@@ -374,6 +376,20 @@ func text(err error) string {
 	return err.Error()
 }
 
+// rolledOut reports whether the current template has been rolled out. What happens to machines later does not undo that, as for Deployments of
+// Kubernetes: otherwise the cluster-autoscaler would remove no node while one of them is not ready.
+func rolledOut(in input, after *machinev1alpha1.MachineDeploymentStatus) bool {
+	if after.Replicas != after.UpdatedReplicas || in.oldMachines > 0 {
+		return false
+	}
+	before := slices.ContainsFunc(in.deployment.Status.Conditions, func(c machinev1alpha1.MachineDeploymentCondition) bool {
+		return c.Type == machinev1alpha1.MachineDeploymentProgressing && c.Reason == reasonRolledOut
+	})
+	// Nothing has to be done about failed machines that are kept.
+	working := after.AvailableReplicas + after.PreservedFailedReplicas
+	return before || after.UpdatedReplicas == in.deployment.Spec.Replicas && working == in.deployment.Spec.Replicas
+}
+
 // progress returns the condition Progressing.
 func progress(in input, after *machinev1alpha1.MachineDeploymentStatus, moved bool, now time.Time) (status machinev1alpha1.ConditionStatus, reason, message string, recheck time.Duration) {
 	d := in.deployment
@@ -383,9 +399,8 @@ func progress(in input, after *machinev1alpha1.MachineDeploymentStatus, moved bo
 		return machinev1alpha1.ConditionUnknown, "DeploymentPaused", "The deployment is paused.", 0
 	case in.current == nil:
 		return machinev1alpha1.ConditionFalse, "MachineSetCreateError", "There is no machine set for the current template.", 0
-	case after.UpdatedReplicas == d.Spec.Replicas && after.Replicas == d.Spec.Replicas && in.oldMachines == 0 &&
-		after.AvailableReplicas+after.PreservedFailedReplicas == d.Spec.Replicas: // otherwise the cluster-autoscaler would wait until none is kept
-		return machinev1alpha1.ConditionTrue, "NewMachineSetAvailable", fmt.Sprintf("All machines are those of MachineSet %s.", in.current.Name), 0
+	case rolledOut(in, after):
+		return machinev1alpha1.ConditionTrue, reasonRolledOut, fmt.Sprintf("All machines are those of MachineSet %s.", in.current.Name), 0
 	}
 	if failed := failedUpdates(after.FailedMachines); failed != "" {
 		return machinev1alpha1.ConditionFalse, "InPlaceUpdateFailed", failed, 0
@@ -400,7 +415,7 @@ func progress(in input, after *machinev1alpha1.MachineDeploymentStatus, moved bo
 	}
 	since := now
 	if at := slices.IndexFunc(before.Conditions, func(c machinev1alpha1.MachineDeploymentCondition) bool {
-		return c.Type == machinev1alpha1.MachineDeploymentProgressing && c.Reason != "NewMachineSetAvailable" && c.Status != machinev1alpha1.ConditionUnknown
+		return c.Type == machinev1alpha1.MachineDeploymentProgressing && c.Reason != reasonRolledOut && c.Status != machinev1alpha1.ConditionUnknown
 	}); at >= 0 && !moved {
 		since = before.Conditions[at].LastUpdateTime.Time
 	}

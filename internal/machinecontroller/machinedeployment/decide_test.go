@@ -319,6 +319,25 @@ func TestStatus(t *testing.T) {
 	if got := reasonOf(kept, machinev1alpha1.MachineDeploymentProgressing); got != "True NewMachineSetAvailable" || kept.PreservedFailedReplicas != 1 {
 		t.Errorf("Progressing is %q with %d kept machines", got, kept.PreservedFailedReplicas)
 	}
+	// An update that has ended stays so, until the template changes again.
+	d.Status = done
+	for name, tc := range map[string]struct {
+		in   input
+		want string
+	}{
+		"a machine is not available": {in: input{deployment: d, current: set("c", 3, 2), surge: 1}, want: "True NewMachineSetAvailable"},
+		"it is scaled up":            {in: input{deployment: d, current: set("c", 2, 2), surge: 1}, want: "True NewMachineSetAvailable"},
+		"a new template": {
+			in:   input{deployment: d, current: set("n", 0, 0), old: []*machinev1alpha1.MachineSet{set("c", 3, 3)}, surge: 1, oldMachines: 3},
+			want: "True MachineSetUpdated",
+		},
+		"an old machine is being deleted": {in: input{deployment: d, current: set("n", 3, 3), surge: 1, oldMachines: 1}, want: "True MachineSetUpdated"},
+	} {
+		after, _ := status(tc.in, nil, now.Add(time.Hour))
+		if got := reasonOf(after, machinev1alpha1.MachineDeploymentProgressing); got != tc.want {
+			t.Errorf("%s: Progressing is %q, want %q", name, got, tc.want)
+		}
+	}
 	// A frozen one has the reason in its condition.
 	overshoots := set("c", 3, 3)
 	overshoots.Status.Conditions = []machinev1alpha1.MachineSetCondition{{Type: machinev1alpha1.MachineSetFrozen, Reason: "TooMany"}}

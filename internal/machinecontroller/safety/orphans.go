@@ -46,18 +46,19 @@ type Orphans struct {
 	Clock clock.WithTicker
 }
 
-// Start implements manager.Runnable.
+// Start implements manager.Runnable. The first pass is after a period: a seed that was lost and returns has old Machines, and must have the time to notice
+// that its control plane was restored elsewhere, where machines were created since.
 func (o *Orphans) Start(ctx context.Context) error {
 	ticker := o.Clock.NewTicker(o.Period)
 	defer ticker.Stop()
 	for {
-		if err := o.Pass(ctx); err != nil && ctx.Err() == nil {
-			logf.FromContext(ctx).Error(err, "Cannot delete orphans")
-		}
 		select {
 		case <-ticker.C():
 		case <-ctx.Done():
 			return nil
+		}
+		if err := o.Pass(ctx); err != nil && ctx.Err() == nil {
+			logf.FromContext(ctx).Error(err, "Cannot delete orphans")
 		}
 	}
 }

@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 )
@@ -49,6 +54,39 @@ func TestOrphans(t *testing.T) {
 	if diff := cmp.Diff([]string{"c x:///3", "d x:///4"}, got); diff != "" {
 		t.Errorf("orphans() (-want +got):\n%s", diff)
 	}
+}
+
+// A seed that was lost returns: it deletes no machine that was created for the control plane on the next seed, before it knows of that.
+func TestFirstPassIsAfterAPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		listed := 0
+		control := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+			List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+				if _, ok := list.(*machinev1alpha1.MachineClassList); ok {
+					listed++
+				}
+				return nil
+			},
+		})
+		o := &Orphans{ControlAPI: control, TargetCache: control, Period: 15 * time.Minute, Clock: clock.RealClock{}}
+		ended := make(chan error)
+		go func() { ended <- o.Start(ctx) }()
+		for _, step := range []struct {
+			later time.Duration
+			want  int
+		}{{0, 0}, {14 * time.Minute, 0}, {time.Minute, 1}, {15 * time.Minute, 2}} {
+			time.Sleep(step.later) //nolint:forbidigo // of a synctest bubble
+			synctest.Wait()
+			if listed != step.want {
+				t.Errorf("%s later there were %d passes, want %d", step.later, listed, step.want)
+			}
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestUnmanaged(t *testing.T) {

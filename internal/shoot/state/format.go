@@ -92,7 +92,7 @@ func machineState(
 			kept.MachineSets = append(kept.MachineSets, machinev1alpha1.MachineSet{ObjectMeta: keptOf(&set.ObjectMeta), Spec: set.Spec})
 			for _, machine := range machines {
 				if ownedBy(&machine.ObjectMeta, "MachineSet", set.Name) && (machine.Labels[machinev1alpha1.NodeLabelKey] != "" || machine.Spec.ProviderID != "") {
-					kept.Machines = append(kept.Machines, machinev1alpha1.Machine{ObjectMeta: keptOf(&machine.ObjectMeta), Spec: machine.Spec})
+					kept.Machines = append(kept.Machines, keptMachine(&machine))
 				}
 			}
 		}
@@ -106,6 +106,17 @@ func machineState(
 		state.MachineDeployments[deployment.Name] = kept
 	}
 	return state
+}
+
+// keptMachine returns what is kept of a machine. One that is being deleted exists still, so that its set has one too many on the next seed: it must be the one
+// that is deleted then.
+func keptMachine(machine *machinev1alpha1.Machine) machinev1alpha1.Machine {
+	kept := machinev1alpha1.Machine{ObjectMeta: keptOf(&machine.ObjectMeta), Spec: machine.Spec}
+	if machine.DeletionTimestamp != nil {
+		kept.Annotations = maps.Clone(kept.Annotations)
+		metav1.SetMetaDataAnnotation(&kept.ObjectMeta, machinev1alpha1.MachinePriority, "1")
+	}
+	return kept
 }
 
 func sortMachines(d *worker.DeploymentState) {
@@ -230,7 +241,7 @@ func Extension(spec *corev1beta1.ShootStateSpec, kind, name string) *corev1beta1
 }
 
 // Merge returns a saved state, updated and extended by what was collected when part of the objects was deleted already. ContainerRuntimes that were saved because
-// no worker pool has them, and do not exist any more, were deleted for good unless the resources of nodes are being released.
+// no worker pool has them, and do not exist any more, were deleted for good unless the resources of nodes are being released. The same holds for machines.
 func Merge(saved, collected *corev1beta1.ShootStateSpec, nodesReleased bool) (*corev1beta1.ShootStateSpec, error) {
 	if !nodesReleased {
 		saved = saved.DeepCopy()
@@ -251,22 +262,20 @@ func Merge(saved, collected *corev1beta1.ShootStateSpec, nodesReleased bool) (*c
 	if err != nil {
 		return nil, err
 	}
-	machines, err := encodeMachines(mergeMachines(before, after))
+	machines, err := encodeMachines(mergeMachines(before, after, nodesReleased))
 	if at := machinesIndex(merged); at >= 0 && machines != nil {
 		merged.Gardener[at] = *machines
 	}
 	return merged, err
 }
 
-// mergeMachines returns the machines that were saved and those that were collected, deployment by deployment. One with as many replicas as before, but fewer
-// machines, is being removed from the seed, and keeps all of them.
-func mergeMachines(saved, collected *worker.State) *worker.State {
+// mergeMachines returns the machines that were saved and those that were collected, deployment by deployment. What was saved of a deployment that still exists
+// counts only while the resources of nodes are being released: then, its Machines are being removed, which nothing has changed since they were saved.
+func mergeMachines(saved, collected *worker.State, nodesReleased bool) *worker.State {
 	merged := &worker.State{MachineDeployments: maps.Clone(saved.MachineDeployments)}
 	for name, after := range collected.MachineDeployments {
-		if before := saved.MachineDeployments[name]; before != nil && before.Replicas == after.Replicas && len(before.Machines) > len(after.Machines) {
-			after.MachineSets = upsert(before.MachineSets, after.MachineSets, func(s machinev1alpha1.MachineSet) string { return s.Name })
-			after.Machines = upsert(before.Machines, after.Machines, func(m machinev1alpha1.Machine) string { return m.Name })
-			sortMachines(after)
+		if nodesReleased && saved.MachineDeployments[name] != nil {
+			continue
 		}
 		if merged.MachineDeployments == nil {
 			merged.MachineDeployments = map[string]*worker.DeploymentState{}

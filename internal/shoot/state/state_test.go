@@ -226,7 +226,30 @@ func TestMergeRemovedContainerRuntimes(t *testing.T) {
 	}
 }
 
-// When objects of machines are being removed, what is left of them does not replace the machines that were saved.
+// A machine that is being deleted is restored as the one that its set deletes first.
+func TestMachineInDeletion(t *testing.T) {
+	owned := func(name, kind, owner string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: name, Labels: map[string]string{"node": name}, Annotations: map[string]string{"k": "v"}, OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: owner}}}
+	}
+	d := machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "d"}}
+	set := machinev1alpha1.MachineSet{ObjectMeta: owned("s", "MachineDeployment", "d")}
+	stays, goes := machinev1alpha1.Machine{ObjectMeta: owned("a", "MachineSet", "s")}, machinev1alpha1.Machine{ObjectMeta: owned("b", "MachineSet", "s")}
+	goes.DeletionTimestamp = new(metav1.Now())
+	state := machineState([]machinev1alpha1.MachineDeployment{d}, []machinev1alpha1.MachineSet{set}, []machinev1alpha1.Machine{stays, goes})
+	got := map[string]map[string]string{}
+	for _, machine := range state.MachineDeployments["d"].Machines {
+		got[machine.Name] = machine.Annotations
+	}
+	if diff := cmp.Diff(map[string]map[string]string{"a": {"k": "v"}, "b": {"k": "v", machinev1alpha1.MachinePriority: "1"}}, got); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+	if len(goes.Annotations) != 1 {
+		t.Error("the Machine itself has changed")
+	}
+}
+
+// When objects of machines are being removed, what is left of them does not replace the machines that were saved. Before, it does: a machine that is gone for good
+// is not restored.
 func TestMergeMachines(t *testing.T) {
 	deployment := func(replicas int32, machines ...string) *worker.DeploymentState {
 		d := &worker.DeploymentState{Replicas: replicas, MachineSets: []machinev1alpha1.MachineSet{{ObjectMeta: metav1.ObjectMeta{Name: "s"}}}}
@@ -236,18 +259,24 @@ func TestMergeMachines(t *testing.T) {
 		return d
 	}
 	type state = map[string]*worker.DeploymentState
-	for name, tc := range map[string]struct{ saved, collected, want state }{
+	for name, tc := range map[string]struct {
+		saved, collected, want state
+		released               bool
+	}{
 		"none":            {},
 		"the first ones":  {collected: state{"d": deployment(1, "a")}, want: state{"d": deployment(1, "a")}},
-		"all are removed": {saved: state{"d": deployment(1, "a")}, want: state{"d": deployment(1, "a")}},
+		"all are removed": {saved: state{"d": deployment(1, "a")}, want: state{"d": deployment(1, "a")}, released: true},
 		"a deployment is removed": {
 			saved: state{"d": deployment(1, "a"), "e": deployment(1, "b")}, collected: state{"e": deployment(1, "b")},
-			want: state{"d": deployment(1, "a"), "e": deployment(1, "b")},
+			want: state{"d": deployment(1, "a"), "e": deployment(1, "b")}, released: true,
 		},
-		"a machine is removed":     {saved: state{"d": deployment(2, "a", "b")}, collected: state{"d": deployment(2, "b")}, want: state{"d": deployment(2, "a", "b")}},
-		"a machine was replaced":   {saved: state{"d": deployment(2, "a", "b")}, collected: state{"d": deployment(2, "b", "c")}, want: state{"d": deployment(2, "b", "c")}},
-		"there are fewer replicas": {saved: state{"d": deployment(2, "a", "b")}, collected: state{"d": deployment(1, "b")}, want: state{"d": deployment(1, "b")}},
-		"there are more replicas":  {saved: state{"d": deployment(1, "a")}, collected: state{"d": deployment(2, "a", "b")}, want: state{"d": deployment(2, "a", "b")}},
+		"a machine is removed": {
+			saved: state{"d": deployment(2, "a", "b")}, collected: state{"d": deployment(2, "b")}, want: state{"d": deployment(2, "a", "b")}, released: true,
+		},
+		"a machine is gone for good": {saved: state{"d": deployment(2, "a", "b")}, collected: state{"d": deployment(2, "b")}, want: state{"d": deployment(2, "b")}},
+		"a machine was replaced":     {saved: state{"d": deployment(2, "a", "b")}, collected: state{"d": deployment(2, "b", "c")}, want: state{"d": deployment(2, "b", "c")}},
+		"there are fewer replicas":   {saved: state{"d": deployment(2, "a", "b")}, collected: state{"d": deployment(1, "b")}, want: state{"d": deployment(1, "b")}},
+		"there are more replicas":    {saved: state{"d": deployment(1, "a")}, collected: state{"d": deployment(2, "a", "b")}, want: state{"d": deployment(2, "a", "b")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := func(s state) *corev1beta1.ShootStateSpec {
@@ -260,7 +289,7 @@ func TestMergeMachines(t *testing.T) {
 				}
 				return &corev1beta1.ShootStateSpec{Gardener: []corev1beta1.GardenerResourceData{*data}}
 			}
-			merged, err := Merge(spec(tc.saved), spec(tc.collected), true)
+			merged, err := Merge(spec(tc.saved), spec(tc.collected), tc.released)
 			if err != nil {
 				t.Fatal(err)
 			}

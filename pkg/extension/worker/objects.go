@@ -76,6 +76,9 @@ func (a *Actuator) render(
 			if m.class.NodeTemplate.Capacity, err = capacityOf(pool, cluster, class.Capacity, at.Child("machineType")); err != nil {
 				return nil, err
 			}
+			if pool.NodeTemplate != nil {
+				m.class.NodeTemplate.VirtualCapacity = pool.NodeTemplate.VirtualCapacity
+			}
 			if m.class.ProviderSpec, err = encode(class.ProviderSpec); err != nil {
 				return nil, err
 			}

@@ -568,6 +568,30 @@ func TestWorkerObjects(t *testing.T) {
 	golden.Objects(t, "worker.yaml", objects, machinev1alpha1.AddToScheme)
 }
 
+// What the nodes of a pool offer beyond their machines is in its classes, and a change of it replaces no machine.
+func TestVirtualCapacity(t *testing.T) {
+	var before string
+	for _, number := range []string{"1", "2"} {
+		worker := newWorker()
+		virtual := corev1.ResourceList{"example.com/license": resource.MustParse(number)}
+		worker.Spec.Pools[0].NodeTemplate = &extensionsv1alpha1.NodeTemplate{
+			Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")}, VirtualCapacity: virtual,
+		}
+		all, err := newActuator(t).render(t.Context(), worker, newCluster(t), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		class := all[0].class
+		if diff := cmp.Diff(virtual, class.NodeTemplate.VirtualCapacity); diff != "" || class.NodeTemplate.Capacity.Cpu().String() != "3" {
+			t.Errorf("capacity is %v, virtual capacity (-want +got):\n%s", class.NodeTemplate.Capacity, diff)
+		}
+		if before != "" && class.Name != before {
+			t.Errorf("the class is %s after %s", class.Name, before)
+		}
+		before = class.Name
+	}
+}
+
 // The numbers of a pool are distributed to its zones. A zone with zero can be updated nevertheless, as the pool allows.
 func TestWorkerUpdates(t *testing.T) {
 	type numbers struct{ surge, unavailable [2]int32 }

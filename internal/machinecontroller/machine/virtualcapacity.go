@@ -1,0 +1,72 @@
+package machine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
+)
+
+// withVirtualCapacity returns the capacity of a Node with what its class adds to it, and the annotation that says what was added; empty if nothing was. What was
+// removed from the class is removed from the Node. The kubelet takes it over into what pods can request.
+func withVirtualCapacity(class *machinev1alpha1.MachineClass, node *corev1.Node) (corev1.ResourceList, string, error) {
+	added := corev1.ResourceList{}
+	if class.NodeTemplate != nil {
+		maps.Copy(added, class.NodeTemplate.VirtualCapacity)
+	}
+	// The kubelet writes what it measures, such as memory.
+	maps.DeleteFunc(added, func(name corev1.ResourceName, _ resource.Quantity) bool { return !strings.Contains(string(name), "/") })
+	var last corev1.ResourceList
+	if text := node.Annotations[machinev1alpha1.LastAppliedVirtualCapacityAnnotation]; text != "" {
+		if err := json.Unmarshal([]byte(text), &last); err != nil {
+			last = nil // not valid: nothing is removed, and the annotation is rewritten
+		}
+	}
+	capacity := corev1.ResourceList{}
+	for name, quantity := range node.Status.Capacity {
+		if _, removed := last[name]; !removed || !strings.Contains(string(name), "/") {
+			capacity[name] = quantity
+		}
+	}
+	maps.Copy(capacity, added)
+	if len(added) == 0 {
+		return capacity, "", nil
+	}
+	text, err := json.Marshal(added)
+	return capacity, string(text), err
+}
+
+// syncVirtualCapacity writes the virtual capacity of the class to the Node of a Machine.
+func (r *reconciler) syncVirtualCapacity(ctx context.Context, machine *machinev1alpha1.Machine, node *corev1.Node) error {
+	class := &machinev1alpha1.MachineClass{}
+	if err := r.controlCache.Get(ctx, client.ObjectKey{Namespace: machine.Namespace, Name: machine.Spec.Class.Name}, class); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	capacity, text, err := withVirtualCapacity(class, node)
+	if err != nil {
+		return err
+	}
+	if desired := node.DeepCopy(); !apiequality.Semantic.DeepEqual(node.Status.Capacity, capacity) {
+		desired.Status.Capacity = capacity
+		if err := r.targetCache.Status().Patch(ctx, desired, client.MergeFrom(node)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("write the virtual capacity of Node %s: %w", node.Name, err)
+		}
+	}
+	return client.IgnoreNotFound(kube.PatchMetadata(ctx, r.targetCache, node, func(o *metav1.PartialObjectMetadata) {
+		if text == "" {
+			delete(o.Annotations, machinev1alpha1.LastAppliedVirtualCapacityAnnotation)
+			return
+		}
+		metav1.SetMetaDataAnnotation(&o.ObjectMeta, machinev1alpha1.LastAppliedVirtualCapacityAnnotation, text)
+	}))
+}
