@@ -59,6 +59,7 @@ func TestControllers(t *testing.T) {
 	t.Run("network policies follow a Service", w.networkPolicies)
 	t.Run("the API server calls the webhooks", w.webhooks)
 	t.Run("the taint of a new node is removed, and it gets its delay", w.node)
+	t.Run("so is one that it gets later, after an update in place", w.taintAgain)
 	t.Run("the taint of a node is removed when its last critical pod is ready", w.criticalPod)
 	t.Run("a certificate for a user that is not a node is denied", w.certificate)
 }
@@ -424,6 +425,20 @@ func (w *testCluster) node(t *testing.T) {
 		}
 		if node.Annotations["node-agent.gardener.cloud/reconciliation-delay"] != "0s" {
 			return fmt.Errorf("annotations are %v", node.Annotations)
+		}
+		return nil
+	})
+}
+
+// The machine-controller-manager adds the taint to Nodes that were updated in place.
+func (w *testCluster) taintAgain(t *testing.T) {
+	const key = "node.gardener.cloud/critical-components-not-ready"
+	env.Edit(t, w, env.Named[*corev1.Node]("", "n1"), func(node *corev1.Node) {
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
+	})
+	env.Await(t, w, env.Named[*corev1.Node]("", "n1"), func(node *corev1.Node) error {
+		if slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == key }) {
+			return fmt.Errorf("taints are %v", node.Spec.Taints)
 		}
 		return nil
 	})

@@ -37,6 +37,9 @@ func TestHealthyAndRolledOut(t *testing.T) {
 	daemonSet := func(strategy appsv1.DaemonSetUpdateStrategy, status appsv1.DaemonSetStatus) *appsv1.DaemonSet {
 		return &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Generation: 1}, Spec: appsv1.DaemonSetSpec{UpdateStrategy: strategy}, Status: status}
 	}
+	surging := appsv1.DaemonSetUpdateStrategy{RollingUpdate: &appsv1.RollingUpdateDaemonSet{
+		MaxSurge: new(intstr.FromString("10%")), MaxUnavailable: new(intstr.FromInt32(0)),
+	}}
 	rolling := appsv1.DaemonSetUpdateStrategy{RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.FromString("10%"))}}
 	statefulSet := func(strategy appsv1.StatefulSetUpdateStrategy, status appsv1.StatefulSetStatus) *appsv1.StatefulSet {
 		return &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: new(int32(3)), UpdateStrategy: strategy}, Status: status}
@@ -84,6 +87,9 @@ func TestHealthyAndRolledOut(t *testing.T) {
 		},
 		"DaemonSet with as many pods as in an update": {
 			object: daemonSet(rolling, appsv1.DaemonSetStatus{ObservedGeneration: 1, DesiredNumberScheduled: 10, UpdatedNumberScheduled: 10, NumberAvailable: 9}),
+		},
+		"DaemonSet with as many pods as in an update that starts new pods first": {
+			object: daemonSet(surging, appsv1.DaemonSetStatus{ObservedGeneration: 1, DesiredNumberScheduled: 10, UpdatedNumberScheduled: 10, NumberAvailable: 9}),
 		},
 		"DaemonSet with fewer": {
 			object:  daemonSet(rolling, appsv1.DaemonSetStatus{ObservedGeneration: 1, DesiredNumberScheduled: 10, UpdatedNumberScheduled: 9, NumberAvailable: 8}),

@@ -103,7 +103,7 @@ func statefulSetRolledOut(s *appsv1.StatefulSet) error {
 	return nil
 }
 
-// daemonSetAvailable returns why fewer pods of a DaemonSet are available than during a rolling update, or nil. Nodes come and go, so a
+// daemonSetAvailable returns why fewer pods of a DaemonSet are available than a rolling update leaves as they are, or nil. Nodes come and go, so a
 // DaemonSet on many nodes is rarely complete.
 func daemonSetAvailable(d *appsv1.DaemonSet) error {
 	s := d.Status
@@ -111,10 +111,17 @@ func daemonSetAvailable(d *appsv1.DaemonSet) error {
 		return errNotObserved
 	}
 	unavailable := 0
-	if rolling := d.Spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.MaxUnavailable != nil {
-		var err error
-		if unavailable, err = intstr.GetScaledValueFromIntOrPercent(rolling.MaxUnavailable, int(s.DesiredNumberScheduled), true); err != nil {
-			return fmt.Errorf("maxUnavailable: %w", err)
+	if rolling := d.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+		// One of them is zero. Pods of nodes that come and go may be missing in both cases.
+		for name, limit := range map[string]*intstr.IntOrString{"maxUnavailable": rolling.MaxUnavailable, "maxSurge": rolling.MaxSurge} {
+			if limit == nil {
+				continue
+			}
+			scaled, err := intstr.GetScaledValueFromIntOrPercent(limit, int(s.DesiredNumberScheduled), true)
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			unavailable = max(unavailable, scaled)
 		}
 	}
 	if enough := max(s.DesiredNumberScheduled-int32(unavailable), 0); s.NumberAvailable < enough { // not more than there are nodes

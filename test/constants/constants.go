@@ -163,6 +163,7 @@ var rows = slices.Concat(
 		{object: "OperatingSystemConfig/.+-original", path: "spec purpose", want: "reconcile"},
 		{object: "OperatingSystemConfig/.+-init", path: "spec type", want: "local"},
 		{object: "OperatingSystemConfig/.+-init", path: "spec units [name=gardener-node-init.service] name", want: "gardener-node-init.service"},
+		{object: "OperatingSystemConfig/.+-init", path: "spec criConfig name", want: "containerd"},
 		{object: "OperatingSystemConfig/.+-original", path: "spec criConfig name", want: "containerd"},
 		{object: "OperatingSystemConfig/.+-original", path: "spec criConfig containerd sandboxImage", want: "*"},
 		{object: "OperatingSystemConfig/.+-original", path: "spec criConfig cgroupDriver", want: "systemd"},

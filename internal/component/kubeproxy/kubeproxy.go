@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -34,6 +35,8 @@ const (
 
 	healthPort  = 10256
 	metricsPort = 10249
+	// kubernetesPort is that of the Service "kubernetes".
+	kubernetesPort = 443
 
 	configDir      = "/var/lib/kube-proxy"
 	keyConfig      = "config.yaml"
@@ -57,6 +60,8 @@ type Values struct {
 	FeatureGates map[string]bool
 	// PodNetworks are the ranges of pods, one per IP family. Traffic from elsewhere to Services is masqueraded.
 	PodNetworks []netip.Prefix
+	// KubernetesService is the address of the Service "kubernetes".
+	KubernetesService netip.Addr
 	// APIServer is the host name of the kube-apiserver outside of the cluster, such as api.<domain of the shoot>.
 	APIServer string
 	// CABundle is the CA bundle of the kube-apiserver, as PEM.
@@ -86,7 +91,7 @@ func For(shoot *corev1beta1.Shoot, nodes []corev1.Node, image func(version strin
 	if err != nil {
 		return Values{}, err
 	}
-	v := Values{PodNetworks: networks.Pods}
+	v := Values{PodNetworks: networks.Pods, KubernetesService: networks.KubernetesService()}
 	if c := shoot.Spec.Kubernetes.KubeProxy; c != nil {
 		v.Mode, v.FeatureGates = ptr.Deref(c.Mode, ""), c.FeatureGates
 	}
@@ -120,7 +125,7 @@ func Objects(v Values) ([]client.Object, error) {
 	account := workload.Workload{Name: Name, Namespace: metav1.NamespaceSystem, Labels: systemcomponent.Labels()}
 	objects := []client.Object{account.ServiceAccount(), account.ClusterRoleBinding(roleBinding, clusterRole), config}
 	for _, pool := range v.Pools {
-		daemonSet := pool.daemonSet(config.Name)
+		daemonSet := pool.daemonSet(config.Name, v.startupProbe())
 		if err := references.Inject(daemonSet, nil); err != nil {
 			return nil, err
 		}
@@ -129,7 +134,20 @@ func Objects(v Values) ([]client.Object, error) {
 	return objects, nil
 }
 
-func (p Pool) daemonSet(config string) client.Object {
+// startupProbe succeeds when the Service "kubernetes" can be reached from the node. /livez does not say that: it is healthy before kube-proxy has
+// written its rules for the first time, and pods that start by then find no Service. As rules are written together, those of one Service stand for
+// all. The probe is not that for readiness, as kube-proxy would not be ready whenever the kube-apiserver is not. It fails as long as apiserver-proxy
+// is not ready on a new node, and restarts kube-proxy after ten minutes or more.
+func (v Values) startupProbe() *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{
+			Host: v.KubernetesService.String(), Port: intstr.FromInt32(kubernetesPort),
+		}},
+		PeriodSeconds: 1, TimeoutSeconds: 1, FailureThreshold: 600,
+	}
+}
+
+func (p Pool) daemonSet(config string, startupProbe *corev1.Probe) client.Object {
 	name := fmt.Sprintf("%s-%s-v%s", Name, p.Name, p.Version)
 	probe := workload.HTTPProbe("/livez", healthPort, corev1.URISchemeHTTP)
 	w := workload.Workload{
@@ -150,7 +168,7 @@ func (p Pool) daemonSet(config string) client.Object {
 				{Name: "metrics", ContainerPort: metricsPort, HostPort: metricsPort, Protocol: corev1.ProtocolTCP},
 			},
 			Resources:     workload.Requests("20m", "64Mi"),
-			StartupProbe:  workload.Eager(probe),
+			StartupProbe:  startupProbe,
 			LivenessProbe: probe, ReadinessProbe: probe.DeepCopy(),
 			// It writes iptables or nftables rules of the node.
 			SecurityContext: &corev1.SecurityContext{Privileged: new(true), ReadOnlyRootFilesystem: new(true)},
@@ -167,7 +185,7 @@ func (p Pool) daemonSet(config string) client.Object {
 		},
 	}
 	daemonSet := w.DaemonSet()
-	daemonSet.Labels = workload.Merge(systemcomponent.Labels(), w.Labels)
+	daemonSet.Labels = workload.Merge(systemcomponent.Labels(), w.Labels, map[string]string{constants.NodeCriticalComponent: "true"})
 	pod := &daemonSet.Spec.Template.Spec
 	pod.ServiceAccountName = Name
 	pod.Containers[0].Name = Name

@@ -23,7 +23,7 @@ import (
 func TestObjects(t *testing.T) {
 	for name, v := range map[string]Values{
 		"default": {
-			PodNetworks: []netip.Prefix{netip.MustParsePrefix("10.4.0.0/16")}, APIServer: "api.a.b.example", CABundle: []byte("CA bundle"),
+			KubernetesService: netip.MustParseAddr("100.64.0.1"), PodNetworks: []netip.Prefix{netip.MustParsePrefix("10.4.0.0/16")}, APIServer: "api.a.b.example", CABundle: []byte("CA bundle"),
 			Pools: []Pool{
 				{Name: "large", Version: "1.36.3", Image: "registry.example/kube-proxy:v1.36.3"},
 				{Name: "small", Version: "1.35.4", Image: "registry.example/kube-proxy:v1.35.4"},
@@ -81,6 +81,7 @@ func TestFor(t *testing.T) {
 	}
 	shoot := &corev1beta1.Shoot{}
 	shoot.Spec.Kubernetes.Version = "1.36.3"
+	shoot.Spec.Networking = &corev1beta1.Networking{Services: new("100.64.0.0/13")}
 	shoot.Spec.Kubernetes.KubeProxy = &corev1beta1.KubeProxyConfig{Mode: new(corev1beta1.ProxyModeIPVS)}
 	shoot.Spec.Provider.Workers = []corev1beta1.Worker{
 		{Name: "b"}, {Name: "a", Kubernetes: &corev1beta1.WorkerKubernetes{Version: new("1.35.4")}},
@@ -95,13 +96,13 @@ func TestFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := Values{Mode: corev1beta1.ProxyModeIPVS, Pools: []Pool{
+		want := Values{Mode: corev1beta1.ProxyModeIPVS, KubernetesService: netip.MustParseAddr("100.64.0.1"), Pools: []Pool{
 			{Name: "a", Version: "1.35.4", Image: "kube-proxy:v1.35.4"},
 			{Name: "b", Version: "1.35.4", Image: "kube-proxy:v1.35.4"},
 			{Name: "b", Version: "1.36.3", Image: "kube-proxy:v1.36.3"},
 			{Name: "gone", Version: "1.36.1", Image: "kube-proxy:v1.36.1"},
 		}}
-		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{})); diff != "" {
 			t.Errorf("For() (-want +got):\n%s", diff)
 		}
 	})

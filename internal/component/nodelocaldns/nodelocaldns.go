@@ -13,8 +13,10 @@ import (
 	"strings"
 	"text/template"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,6 +35,10 @@ const (
 	Name = "node-local-dns"
 
 	healthPort, metricsPort = 8099, 9253
+
+	// minReadySeconds is how long a new pod has to run before the old one ends. The old one may answer the probes of the new one, so only that its
+	// container does not end says that it works.
+	minReadySeconds = 5
 
 	configVolume, configDir = "config", "/etc/coredns"
 	priority                = "system-node-critical"
@@ -109,7 +115,8 @@ func Objects(v Values) ([]client.Object, error) {
 	config.Labels = workload.Merge(systemcomponent.Labels(), config.Labels)
 	w := v.workload(config.Name)
 	daemonSet := w.DaemonSet()
-	daemonSet.Labels = workload.Merge(systemcomponent.Labels(), w.Labels)
+	daemonSet.Labels = workload.Merge(systemcomponent.Labels(), w.Labels, map[string]string{constants.NodeCriticalComponent: "true"})
+	daemonSet.Spec.UpdateStrategy, daemonSet.Spec.MinReadySeconds = rollout(), minReadySeconds
 	pod := &daemonSet.Spec.Template.Spec
 	pod.DNSPolicy = corev1.DNSDefault
 	pod.Volumes[slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == customVolume })].ConfigMap.Optional = new(true)
@@ -129,6 +136,15 @@ func Objects(v Values) ([]client.Object, error) {
 	return []client.Object{w.ServiceAccount(), config, daemonSet}, nil
 }
 
+// rollout starts the new pod of a node before the old one ends, so that the cache always answers. All sockets of CoreDNS have SO_REUSEPORT: both pods
+// listen at the same addresses, and the old one answers until its time as a lame duck is over.
+func rollout() appsv1.DaemonSetUpdateStrategy {
+	return appsv1.DaemonSetUpdateStrategy{
+		Type:          appsv1.RollingUpdateDaemonSetStrategyType,
+		RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxSurge: new(intstr.FromString("10%")), MaxUnavailable: new(intstr.FromInt32(0))},
+	}
+}
+
 func (v Values) workload(config string) workload.Workload {
 	probe := workload.HTTPProbe("/health", healthPort, corev1.URISchemeHTTP)
 	probe.HTTPGet.Host = v.Address.String()
@@ -139,9 +155,7 @@ func (v Values) workload(config string) workload.Workload {
 		Container: corev1.Container{
 			Image: v.Image,
 			Args:  []string{"-conf", configDir + "/Corefile"},
-			Ports: []corev1.ContainerPort{
-				{Name: "metrics", ContainerPort: metricsPort, HostPort: metricsPort, Protocol: corev1.ProtocolTCP},
-			},
+			// Without ports: those of pods in the network of the node are reserved, and two pods could not run at once.
 			Resources:     workload.Requests("25m", "32Mi"),
 			StartupProbe:  workload.Eager(probe),
 			LivenessProbe: probe, ReadinessProbe: probe.DeepCopy(),

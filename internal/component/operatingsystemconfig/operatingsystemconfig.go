@@ -157,11 +157,8 @@ func Objects(v Values) ([]client.Object, error) {
 		if reconcile.Spec.Units, reconcile.Spec.Files, err = reconciling(&v, pool, agent); err != nil {
 			return nil, err
 		}
-		driver := extensionsv1alpha1.CgroupDriverSystemd
-		reconcile.Spec.CRIConfig = &extensionsv1alpha1.CRIConfig{
-			Name: extensionsv1alpha1.CRINameContainerD, CgroupDriver: &driver,
-			Containerd: &extensionsv1alpha1.ContainerdConfig{SandboxImage: v.SandboxImage, Registries: pool.Registries},
-		}
+		reconcile.Spec.CRIConfig.CgroupDriver = new(extensionsv1alpha1.CgroupDriverSystemd)
+		reconcile.Spec.CRIConfig.Containerd = &extensionsv1alpha1.ContainerdConfig{SandboxImage: v.SandboxImage, Registries: pool.Registries}
 		reconcile.Spec.InPlaceUpdates = inPlaceUpdates(&v, pool)
 		objects = append(objects, provision, reconcile)
 	}
@@ -177,6 +174,7 @@ func osc(v *Values, pool *Pool, purpose extensionsv1alpha1.OperatingSystemConfig
 		},
 		Spec: extensionsv1alpha1.OperatingSystemConfigSpec{
 			DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: image.Name, ProviderConfig: image.ProviderConfig}, Purpose: purpose,
+			CRIConfig: &extensionsv1alpha1.CRIConfig{Name: extensionsv1alpha1.CRINameContainerD},
 		},
 	}
 }

@@ -81,6 +81,14 @@ func NetworksOf(shoot *corev1beta1.Shoot) (Networks, error) {
 // PreferIPv6 says whether IPv6 is the preferred IP family.
 func (n Networks) PreferIPv6() bool { return len(n.Services) > 0 && n.Services[0].Addr().Is6() }
 
+// KubernetesService returns the address of the Service "kubernetes", the first one of the first range of Services. It is not valid without a range.
+func (n Networks) KubernetesService() netip.Addr {
+	if len(n.Services) == 0 {
+		return netip.Addr{}
+	}
+	return n.Services[0].Masked().Addr().Next()
+}
+
 // DNS returns the addresses of the cluster's DNS server, one per range of Services.
 func (n Networks) DNS() []netip.Addr {
 	addresses := make([]netip.Addr, 0, len(n.Services))

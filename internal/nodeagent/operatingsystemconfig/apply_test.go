@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
@@ -396,6 +397,97 @@ func TestContainerd(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int{"containerd.service": 2}, m.systemd.Starts()); diff != "" {
 		t.Errorf("starts (-want +got):\n%s", diff)
+	}
+}
+
+// Without that, no pod of gVisor starts: containerd searches for its shim in PATH.
+func TestContainerdFindsRuntimesOfExtensions(t *testing.T) {
+	const dropIn = "/etc/systemd/system/containerd.service.d/30-env_config.conf"
+	m := newMachine(t)
+	osc := &extensionsv1alpha1.OperatingSystemConfig{}
+	osc.Spec.CRIConfig = &extensionsv1alpha1.CRIConfig{Name: extensionsv1alpha1.CRINameContainerD}
+	osc.Spec.Units = []unit{{Name: "containerd.service", Command: new(extensionsv1alpha1.CommandStart), Enable: new(true)}}
+	m.mustApply(osc)
+	want := "[Service]\nEnvironment=\"PATH=/var/bin/containerruntimes:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\"\n"
+	if got := m.files()[dropIn]; got != want || !m.Root.Exists("/var/bin/containerruntimes") {
+		t.Errorf("the drop-in is %q, want %q", got, want)
+	}
+	// A machine of an earlier version gets it, too.
+	if err := m.Root.Remove(dropIn); err != nil {
+		t.Fatal(err)
+	}
+	m.mustApply(osc)
+	m.mustApply(osc)
+	if starts := m.systemd.Starts()["containerd.service"]; starts != 2 || !m.Root.Exists(dropIn) {
+		t.Errorf("containerd has started %d times, want 2", starts)
+	}
+	osc.Status.ExtensionUnits = []unit{{Name: "containerd.service", DropIns: []extensionsv1alpha1.DropIn{{Name: "30-env_config.conf", Content: "own"}}}}
+	m.mustApply(osc)
+	if got := m.files()[dropIn]; got != "own" {
+		t.Errorf("the drop-in of an extension became %q", got)
+	}
+	osc.Status, osc.Spec.CRIConfig = extensionsv1alpha1.OperatingSystemConfigStatus{}, nil
+	m.mustApply(osc)
+	if m.Root.Exists(dropIn) {
+		t.Error("the drop-in is left without containerd")
+	}
+}
+
+// The installer of gVisor appends its runtime to the file once, and not again when it is gone.
+func TestRuntimesOfInstallersStay(t *testing.T) {
+	const own = "version = 3\n[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.image]\nruntime_type = 'image'\n"
+	m := newMachine(t)
+	m.write(containerdConfig, own)
+	osc := &extensionsv1alpha1.OperatingSystemConfig{}
+	osc.Spec.CRIConfig = &extensionsv1alpha1.CRIConfig{Name: extensionsv1alpha1.CRINameContainerD, Containerd: &extensionsv1alpha1.ContainerdConfig{
+		Plugins: []extensionsv1alpha1.PluginConfig{{
+			Path: []string{"io.containerd.grpc.v1.cri", "containerd", "runtimes", "fromosc"}, Values: &apiextensionsv1.JSON{Raw: []byte(`{"runtime_type":"osc"}`)},
+		}},
+	}}
+	m.mustApply(osc)
+	written := m.files()[containerdConfig]
+	for name, plugin := range map[string]string{"containerd 1": "io.containerd.grpc.v1.cri", "containerd 2": "io.containerd.cri.v1.runtime"} {
+		t.Run(name, func(t *testing.T) {
+			m.t = t
+			m.write(containerdConfig, written+"[plugins.'"+plugin+"'.containerd.runtimes.runsc]\nruntime_type = 'io.containerd.runsc.v1'\n"+
+				"[plugins.'"+plugin+"'.containerd.runtimes.runsc.options]\nTypeUrl = 'u'\n")
+			m.mustApply(osc)
+			with := m.files()[containerdConfig]
+			const want = "[plugins.\"io.containerd.cri.v1.runtime\".containerd.runtimes.runsc]\nruntime_type = \"io.containerd.runsc.v1\"\n" +
+				"[plugins.\"io.containerd.cri.v1.runtime\".containerd.runtimes.runsc.options]\nTypeUrl = \"u\"\n"
+			if !strings.Contains(with, want) || !strings.Contains(with, "runtimes.image]") || !strings.Contains(with, "runtimes.fromosc]") {
+				t.Errorf("containerd's configuration is\n%s", with)
+			}
+			starts := m.systemd.Starts()["containerd.service"]
+			m.mustApply(osc)
+			if more := m.systemd.Starts()["containerd.service"] - starts; more != 0 || m.files()[containerdConfig] != with {
+				t.Errorf("another pass restarted containerd %d times; its configuration is\n%s", more, m.files()[containerdConfig])
+			}
+		})
+	}
+	m.t = t
+	// What configurations have no longer does not stay, nor do changes of runtimes that the agent configures.
+	m.write(containerdConfig, strings.ReplaceAll(m.files()[containerdConfig], "io.containerd.runc.v2", "changed"))
+	osc.Spec.CRIConfig.Containerd.Plugins = nil
+	m.mustApply(osc)
+	for range 2 {
+		config := m.files()[containerdConfig]
+		if strings.Contains(config, "fromosc") || strings.Contains(config, "changed") || !strings.Contains(config, "runtimes.runsc]") {
+			t.Errorf("containerd's configuration is\n%s", config)
+		}
+		m.mustApply(osc)
+	}
+	osc.Spec.CRIConfig.Containerd.Plugins = []extensionsv1alpha1.PluginConfig{{
+		Path: []string{"io.containerd.grpc.v1.cri", "containerd", "runtimes", "runsc"}, Op: new(extensionsv1alpha1.RemovePluginPathOperation),
+	}}
+	m.mustApply(osc)
+	if config := m.files()[containerdConfig]; strings.Contains(config, "runsc") {
+		t.Errorf("a runtime that the configuration removes is left:\n%s", config)
+	}
+	m.write(containerdConfig, "=")
+	m.mustApply(osc)
+	if config := m.files()[containerdConfig]; !strings.Contains(config, "runtimes.image]") {
+		t.Errorf("a file that containerd cannot read became\n%s", config)
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
-	"gardener.cloud/gardener/internal/nodeagent/rootfs"
 	"gardener.cloud/gardener/pkg/containerd"
 )
 
@@ -26,16 +25,46 @@ const (
 	// containerdDropIns may have more settings, such as those that depend on the machine and are found at boot.
 	containerdDropIns = "/etc/containerd/conf.d/*.toml"
 
+	// containerdPathDropIn is the drop-in of containerd.service with containerdPath. Both are those of the original.
+	containerdPathDropIn = "30-env_config.conf"
+	// containerdPath is where containerd searches for shims of runtimes, such as that of gVisor: where extensions install them, then the
+	// directories of systemd's default.
+	containerdPath = extensionsv1alpha1.ContainerDRuntimeContainersBinFolder + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 	pluginImages  = "io.containerd.cri.v1.images"
 	pluginRuntime = "io.containerd.cri.v1.runtime"
 )
 
-// configureContainerd writes containerd's configuration file, if it differs.
+// withContainerdPath returns the units of a configuration. containerd.service has the drop-in that lets it find runtimes of extensions.
+func withContainerdPath(osc *extensionsv1alpha1.OperatingSystemConfig) []extensionsv1alpha1.Unit {
+	units := Units(osc)
+	if !hasContainerd(osc) {
+		return units
+	}
+	const name = extensionsv1alpha1.OperatingSystemConfigUnitNameContainerDService
+	service := find(units, name)
+	if service == nil {
+		units = append(units, extensionsv1alpha1.Unit{Name: name})
+		service = &units[len(units)-1]
+	}
+	if slices.ContainsFunc(service.DropIns, func(d extensionsv1alpha1.DropIn) bool { return d.Name == containerdPathDropIn }) {
+		return units // the extension has its own
+	}
+	service.DropIns = append(service.DropIns, extensionsv1alpha1.DropIn{
+		Name: containerdPathDropIn, Content: "[Service]\nEnvironment=\"PATH=" + containerdPath + "\"\n",
+	})
+	return units
+}
+
+// configureContainerd writes containerd's configuration file, if it differs, and creates the directory for runtimes of extensions.
 func (p *pass) configureContainerd(ctx context.Context) error {
 	if !hasContainerd(p.osc) {
 		return nil
 	}
-	config, err := containerdFile(p.Root, p.osc.Spec.CRIConfig)
+	if err := p.Root.MakeDir(extensionsv1alpha1.ContainerDRuntimeContainersBinFolder); err != nil {
+		return err
+	}
+	config, err := p.containerdFile()
 	if err != nil {
 		return err
 	}
@@ -48,27 +77,37 @@ func hasContainerd(osc *extensionsv1alpha1.OperatingSystemConfig) bool {
 
 // containerdFile returns the content of containerd's configuration file. The cgroup driver is the one that this kernel supports: systemd
 // needs cgroup v2. Kubelets ask containerd for it.
-func containerdFile(root rootfs.Dir, cri *extensionsv1alpha1.CRIConfig) ([]byte, error) {
-	base, err := root.Read(containerdBase)
+func (p *pass) containerdFile() ([]byte, error) {
+	base, err := p.Root.Read(containerdBase)
 	if errors.Is(err, fs.ErrNotExist) {
-		if base, err = root.Read(containerdConfig); errors.Is(err, fs.ErrNotExist) {
+		if base, err = p.Root.Read(containerdConfig); errors.Is(err, fs.ErrNotExist) {
 			base, err = []byte("version = 3\n"), nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		err = root.Write(containerdBase, base, 0o644)
+		err = p.Root.Write(containerdBase, base, 0o644)
 	}
 	if err != nil {
 		return nil, err
 	}
+	installed, err := p.installedRuntimes(base)
+	if err != nil {
+		return nil, err
+	}
+	cri := p.osc.Spec.CRIConfig
 	systemdCgroup := ptr.Deref(cri.CgroupDriver, extensionsv1alpha1.CgroupDriverCgroupfs) == extensionsv1alpha1.CgroupDriverSystemd &&
-		root.Exists("/sys/fs/cgroup/cgroup.controllers")
-	return renderContainerd(base, cri.Containerd, systemdCgroup)
+		p.Root.Exists("/sys/fs/cgroup/cgroup.controllers")
+	config, err := containerdSettings(base, cri.Containerd, systemdCgroup, installed)
+	if err != nil {
+		return nil, err
+	}
+	return encodeContainerd(config)
 }
 
-// renderContainerd renders containerd's configuration file. A base of an older format is replaced, as its plugins have other names.
-func renderContainerd(base []byte, c *extensionsv1alpha1.ContainerdConfig, systemdCgroup bool) ([]byte, error) {
+// containerdSettings returns the content of containerd's configuration file, with the runtimes that others installed. A base of an older
+// format is replaced, as its plugins have other names.
+func containerdSettings(base []byte, c *extensionsv1alpha1.ContainerdConfig, systemdCgroup bool, installed map[string]any) (map[string]any, error) {
 	config := map[string]any{}
 	if err := toml.Unmarshal(base, &config); err != nil {
 		return nil, fmt.Errorf("read containerd's configuration of the machine image: %w", err)
@@ -83,6 +122,7 @@ func renderContainerd(base []byte, c *extensionsv1alpha1.ContainerdConfig, syste
 		config["imports"] = imports
 	}
 	plugins := section(config, "plugins")
+	maps.Copy(section(plugins, pluginRuntime, "containerd", "runtimes"), installed)
 	section(plugins, pluginImages, "registry")["config_path"] = containerd.CertsDir
 	section(plugins, pluginRuntime, "containerd", "runtimes", "runc")["runtime_type"] = "io.containerd.runc.v2"
 	section(plugins, pluginRuntime, "containerd", "runtimes", "runc", "options")["SystemdCgroup"] = systemdCgroup
@@ -96,6 +136,10 @@ func renderContainerd(base []byte, c *extensionsv1alpha1.ContainerdConfig, syste
 			}
 		}
 	}
+	return config, nil
+}
+
+func encodeContainerd(config map[string]any) ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString("# Written by gardener-node-agent. What is in conf.d wins.\n")
 	encoder := toml.NewEncoder(&out)
@@ -124,7 +168,8 @@ func changePlugin(plugins map[string]any, change extensionsv1alpha1.PluginConfig
 		return errors.New("path is empty")
 	}
 	if ptr.Deref(change.Op, extensionsv1alpha1.AddPluginPathOperation) == extensionsv1alpha1.RemovePluginPathOperation {
-		delete(section(plugins, change.Path[:len(change.Path)-1]...), change.Path[len(change.Path)-1])
+		path := currentPath(change.Path)
+		delete(section(plugins, path[:len(path)-1]...), path[len(path)-1])
 		return nil
 	}
 	values := map[string]any{}
@@ -135,7 +180,7 @@ func changePlugin(plugins map[string]any, change extensionsv1alpha1.PluginConfig
 			return fmt.Errorf("values: %w", err)
 		}
 	}
-	maps.Copy(section(plugins, change.Path...), fromJSON(values).(map[string]any)) // a map stays one
+	setValues(plugins, change.Path, fromJSON(values).(map[string]any)) // a map stays one
 	return nil
 }
 

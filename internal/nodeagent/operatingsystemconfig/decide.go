@@ -43,8 +43,8 @@ func Units(osc *extensionsv1alpha1.OperatingSystemConfig) []extensionsv1alpha1.U
 	return units
 }
 
-// merge returns the units and files of a configuration with those of the extension, which replaces files of the same path. Files for other
-// nodes are left out.
+// merge returns the units and files of a configuration with those of the extension, which replaces files of the same path, and the drop-in
+// of containerd. Files for other nodes are left out.
 func merge(osc *extensionsv1alpha1.OperatingSystemConfig, hostname string) ([]extensionsv1alpha1.Unit, []extensionsv1alpha1.File) {
 	var files []extensionsv1alpha1.File
 	for _, file := range slices.Concat(osc.Spec.Files, osc.Status.ExtensionFiles) {
@@ -54,7 +54,7 @@ func merge(osc *extensionsv1alpha1.OperatingSystemConfig, hostname string) ([]ex
 		files = slices.DeleteFunc(files, func(f extensionsv1alpha1.File) bool { return f.Path == file.Path })
 		files = append(files, file)
 	}
-	return Units(osc), files
+	return withContainerdPath(osc), files
 }
 
 // content decodes the inline content of a file.

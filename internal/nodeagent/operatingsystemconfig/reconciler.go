@@ -117,7 +117,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		log.Info("Restarting this process")
 		return reconcile.Result{}, r.Systemd.RestartWithoutWaiting(ctx, nodeagentconfigv1alpha1.UnitName)
 	}
-	if err := r.report(ctx, node, checksum); err != nil {
+	if err := r.report(ctx, node, osc, checksum); err != nil {
 		return kube.Result(err)
 	}
 	if wait, err := r.finishUpdate(ctx, node); wait > 0 || err != nil {
@@ -130,7 +130,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // report annotates the Node, if there is one, with what was applied. As the kubelet has a certificate then, its token is removed.
-func (r *reconciler) report(ctx context.Context, node *corev1.Node, checksum string) error {
+func (r *reconciler) report(ctx context.Context, node *corev1.Node, osc *extensionsv1alpha1.OperatingSystemConfig, checksum string) error {
 	if node == nil {
 		return nil
 	}
@@ -146,6 +146,10 @@ func (r *reconciler) report(ctx context.Context, node *corev1.Node, checksum str
 	}
 	if !reported {
 		r.Recorder.Eventf(node, nil, corev1.EventTypeNormal, "OSCApplied", "Apply", "Operating system config has been applied successfully")
+		if runtime := node.Status.NodeInfo.ContainerRuntimeVersion; hasContainerd(osc) && strings.HasPrefix(runtime, "containerd://1.") {
+			r.Recorder.Eventf(node, nil, corev1.EventTypeWarning, "ContainerdTooOld", "Apply",
+				"%s ignores its configuration, which is for version 2 or later", runtime)
+		}
 	}
 	return r.TidyKubelet()
 }

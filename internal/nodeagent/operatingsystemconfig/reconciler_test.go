@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -135,5 +136,47 @@ func TestConfigurationThatWasBegunIsNotDelayedAgain(t *testing.T) {
 	m.publish(example())
 	if wait := delay(); wait != 5*time.Minute {
 		t.Errorf("another configuration is delayed by %s", wait)
+	}
+}
+
+func TestOldContainerdIsReported(t *testing.T) {
+	for name, tc := range map[string]struct {
+		runtime string
+		want    []string
+	}{
+		"containerd 2": {runtime: "containerd://2.3.4", want: []string{"Normal OSCApplied Operating system config has been applied successfully"}},
+		"containerd 1": {runtime: "containerd://1.7.22", want: []string{
+			"Normal OSCApplied Operating system config has been applied successfully",
+			"Warning ContainerdTooOld containerd://1.7.22 ignores its configuration, which is for version 2 or later",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, recorder := newMachine(t), events.NewFakeRecorder(10)
+			m.Client, m.Recorder, m.Clock = m.cluster(nil), recorder, clock.RealClock{}
+			node := &corev1.Node{}
+			if err := m.Client.Get(t.Context(), client.ObjectKey{Name: m.Hostname}, node); err != nil {
+				t.Fatal(err)
+			}
+			node.Status.NodeInfo.ContainerRuntimeVersion = tc.runtime
+			if err := m.Client.Status().Update(t.Context(), node); err != nil {
+				t.Fatal(err)
+			}
+			osc := example()
+			osc.Spec.CRIConfig = &extensionsv1alpha1.CRIConfig{Name: extensionsv1alpha1.CRINameContainerD}
+			m.publish(osc)
+			for range 2 { // the second pass changes nothing
+				if _, err := m.pass(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			close(recorder.Events)
+			var got []string
+			for event := range recorder.Events {
+				got = append(got, event)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -106,6 +106,9 @@ func (d Dir) Update(path string, data []byte, mode fs.FileMode) (bool, error) {
 	return true, d.Write(path, data, mode)
 }
 
+// MakeDir creates a directory and its parents, if they do not exist.
+func (d Dir) MakeDir(path string) error { return os.MkdirAll(d.Path(path), 0o755) }
+
 // Remove removes a file, if it exists.
 func (d Dir) Remove(path string) error {
 	if err := os.Remove(d.Path(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -1,4 +1,5 @@
-// Package criticalcomponents removes a taint of new Nodes when the critical components, which all pods need, are ready on them.
+// Package criticalcomponents removes a taint of Nodes that are new or were updated in place, when the critical components, which all pods need,
+// are ready on them.
 //
 // It reads Nodes, DaemonSets, Pods and CSINodes of the target cluster, and writes taints of Nodes.
 // Source: concepts.txt, Gardener Resource Manager, "Critical Components Controller".
@@ -49,10 +50,12 @@ func Add(mgr manager.Manager, targetCluster cluster.Cluster, concurrency int, ba
 		return err
 	}
 	return errors.Join(
-		// The kubelet sets the taint when it registers the Node, never later.
+		// The kubelet sets the taint when it registers the Node, and the machine-controller-manager after an update in place.
 		c.Watch(source.Kind(targetCluster.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{}, predicate.TypedFuncs[*corev1.Node]{
 			CreateFunc: func(e event.TypedCreateEvent[*corev1.Node]) bool { return tainted(e.Object) },
-			UpdateFunc: func(event.TypedUpdateEvent[*corev1.Node]) bool { return false },
+			UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
+				return !tainted(e.ObjectOld) && tainted(e.ObjectNew)
+			},
 			DeleteFunc: func(event.TypedDeleteEvent[*corev1.Node]) bool { return false },
 		})),
 		// The status of DaemonSets shows when another of their pods is ready. They are few, while pods are many.
