@@ -135,10 +135,10 @@ func Tasks(in Inputs) []flow.Task {
 	)
 }
 
-// WakeUp returns the task that reconciles the existing ControlPlane of a hibernated cluster which is deleted: what deletes its volumes
-// does not run while it is hibernated.
-func WakeUp(in Inputs) flow.Task {
-	return flow.Await(stage.ExtensionTimeout, ControlPlaneTask, "Waiting until ControlPlane is ready", in.wakeControlPlane,
+// ExistingControlPlane returns the task that reconciles the ControlPlane of a cluster which is deleted, if it exists: what deletes load balancers and
+// volumes gets the current credentials, and runs again if the cluster is hibernated.
+func ExistingControlPlane(in Inputs) flow.Task {
+	return flow.Await(stage.ExtensionTimeout, ControlPlaneTask, "Waiting until ControlPlane is ready", in.reconcileExistingControlPlane,
 		"cluster", "credentials", "resource-manager-ready").IfPresent(stage.BeforeExtensions...)
 }
 
@@ -237,8 +237,8 @@ func (in Inputs) reconcileControlPlane(ctx context.Context) error {
 	})
 }
 
-// wakeControlPlane reconciles the ControlPlane as it is. One that was never created, or is deleted, stays so.
-func (in Inputs) wakeControlPlane(ctx context.Context) error {
+// reconcileExistingControlPlane reconciles the ControlPlane as it is. One that was never created, or is deleted, stays so.
+func (in Inputs) reconcileExistingControlPlane(ctx context.Context) error {
 	obj := in.Run.ControlPlane()
 	if err := in.Run.SeedAPI.Get(ctx, client.ObjectKeyFromObject(obj), obj); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read ControlPlane %q: %w", obj.Name, err)

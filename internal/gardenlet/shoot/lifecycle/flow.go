@@ -106,16 +106,16 @@ func (r *reconciler) deletionFlow(o *observed.State) (*flow.Flow, error) {
 	case o.HasNamespace && s.workers: // machines, volumes and load balancers are deleted by what runs in the control plane
 		tasks = slices.Concat(
 			foundation.Tasks(s.foundation),
-			publication.Tasks(s.publication),                     // after the credentials
-			etcd.Tasks(s.etcd),                                   // after its credentials, and with backups after the BackupEntry
-			apiserver.Tasks(s.apiserver),                         // after the credentials; while CAs are replaced, after etcd
-			controlplane.Tasks(s.controlPlane),                   // after kube-apiserver is ready
-			[]flow.Task{nodes.MachineControllerManager(s.nodes)}, // after its token
+			publication.Tasks(s.publication),   // after the credentials
+			etcd.Tasks(s.etcd),                 // after its credentials, and with backups after the BackupEntry
+			apiserver.Tasks(s.apiserver),       // after the credentials; while CAs are replaced, after etcd
+			controlplane.Tasks(s.controlPlane), // after kube-apiserver is ready
+			[]flow.Task{
+				infrastructure.ExistingControlPlane(s.infrastructure), // after gardener-resource-manager is ready
+				nodes.MachineControllerManager(s.nodes),               // after its token and the ControlPlane
+			},
+			cleanup.Tasks(s.cleanup), // after kube-apiserver and the ControlPlane are ready, and kube-controller-manager deployed
 		)
-		if s.wakesUp {
-			tasks = append(tasks, infrastructure.WakeUp(s.infrastructure)) // after gardener-resource-manager is ready
-		}
-		tasks = append(tasks, cleanup.Tasks(s.cleanup)...) // after kube-apiserver is ready and kube-controller-manager deployed
 	case o.HasNamespace:
 		tasks = []flow.Task{foundation.Cluster(s.foundation)}
 	}

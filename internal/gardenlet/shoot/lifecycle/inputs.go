@@ -96,8 +96,6 @@ type stages struct {
 	migration      deletion.Migration
 	// workers is whether the shoot has worker pools.
 	workers bool
-	// wakesUp is whether the ControlPlane of a hibernated shoot that is deleted is reconciled first.
-	wakesUp bool
 }
 
 // stages returns the inputs for a flow of a shoot. Flows use them as they are.
@@ -127,7 +125,7 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 		early.Infrastructure, afterNetworks = nil, nil
 	}
 	s := stages{
-		workers: workers, wakesUp: k == kindDeletion && (shoot.HibernationWanted() || shoot.Status.Hibernated),
+		workers: workers,
 		foundation: foundation.Inputs{
 			Run: run, Namespace: source.ControlPlaneNamespace(), Cluster: r.clusterValues(o, shoot), Credentials: set, Shoot: shoot,
 			CloudProvider: o.CloudProvider,
@@ -172,9 +170,6 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 	}
 	if restores && s.etcd.BackupEntry != nil {
 		s.restoreEtcd(o, k)
-	}
-	if s.wakesUp {
-		s.cleanup.After = []string{infrastructure.ControlPlaneTask}
 	}
 	s.apiserver = r.apiServerInputs(run, early, k)
 	s.apiserver.IfPresent = append(s.apiserver.IfPresent, afterNetworks...)
