@@ -76,7 +76,13 @@ func (s stages) running() []flow.Task {
 func (s stages) hibernating() []flow.Task {
 	tasks := s.running()
 	tasks = append(tasks, hibernation.Tasks(s.hibernation, tasks)...)
-	return append(tasks, dns.Deletion(s.dns.Run, "stop-kube-apiserver")...) // nothing answers at the names any more
+	if s.workers {
+		tasks = append(tasks, infrastructure.HibernatedControlPlane(s.infrastructure))
+	}
+	return slices.Concat(tasks,
+		extension.HibernationTasks(s.extensions),       // those that kube-apiserver may need
+		dns.Deletion(s.dns.Run, "stop-kube-apiserver"), // nothing answers at the names any more
+	)
 }
 
 // hibernated are the tasks of a shoot of which nothing runs: what stays is kept up to date, and no pods are waited for.

@@ -146,9 +146,11 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 				CA: o.ReplacesCAs(), PreparesKey: o.PreparesServiceAccountKey(), CompletesKey: o.CompletesServiceAccountKey(),
 			},
 		},
-		extensions: extension.Inputs{Run: run, Desired: o.Extensions, Stale: o.StaleExtensions, Hibernated: k == kindHibernated},
-		restart:    r.restartInputs(run, shoot),
-		cleanup:    cleanup.Inputs{Run: run, Periods: cleanup.PeriodsOf(shoot), OnlyInfrastructure: cleanup.OnlyInfrastructure(shoot)},
+		extensions: extension.Inputs{
+			Run: run, Desired: o.Extensions, Stale: o.StaleExtensions, Hibernates: k == kindHibernating, Hibernated: k == kindHibernated,
+		},
+		restart: r.restartInputs(run, shoot),
+		cleanup: cleanup.Inputs{Run: run, Periods: cleanup.PeriodsOf(shoot), OnlyInfrastructure: cleanup.OnlyInfrastructure(shoot)},
 		deletion: deletion.Inputs{
 			Run: run, HasNamespace: o.HasNamespace, HasWorkers: workers, Extensions: slices.Concat(o.Extensions, o.StaleExtensions),
 			BackupEntry: client.ObjectKey{Namespace: shoot.Namespace, Name: o.BackupEntryName()},
@@ -172,7 +174,7 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 		s.restoreEtcd(o, k)
 	}
 	s.apiserver = r.apiServerInputs(run, early, k)
-	s.apiserver.IfPresent = append(s.apiserver.IfPresent, afterNetworks...)
+	s.apiserver.IfPresent = append(s.extensions.IDsBeforeAPIServer(), afterNetworks...)
 	if workers {
 		s.controlPlane.KubeScheduler = early.KubeScheduler
 		s.controlPlane.Accesses = append(s.controlPlane.Accesses, machinecontrollermanager.Name)
@@ -180,9 +182,10 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 			Run: run, Shoot: shoot, Credentials: set, Result: source.Infrastructure, Hibernated: k == kindHibernated,
 			WriteCluster: func(ctx context.Context, shoot *corev1beta1.Shoot) error { return r.writeCluster(ctx, o, shoot) },
 			Requested:    restores || requested(constants.ShootTaskDeployInfrastructure), Restores: restores,
+			BeforeNetwork: s.extensions.IDsBeforeWorker(),
 		}
 		s.nodes = nodes.Inputs{
-			Run: run, IfPresent: append([]string{infrastructureTask, infrastructure.ControlPlaneTask}, extension.IDsBeforeWorker(o.Extensions)...),
+			Run: run, IfPresent: append([]string{infrastructureTask, infrastructure.ControlPlaneTask}, s.extensions.IDsBeforeWorker()...),
 			OperatingSystemConfigs: early.OperatingSystemConfigs, Worker: source.Worker, TunnelServer: source.TunnelServer,
 			TunnelAgent: source.TunnelAgent, APIServerProxy: source.APIServerProxy, CoreDNS: source.CoreDNS, MetricsServer: source.MetricsServer,
 			Replicas: o.Replicas(), ReplacesCAs: o.ReplacesCAs(),
@@ -228,7 +231,7 @@ func (r *reconciler) apiServerInputs(run *stage.Run, source values.Source, k kin
 	rewrites := o.PreparesEncryptionKey() || observed.ChangesEncryption(o.Shoot)
 	in := apiserver.Inputs{
 		Run: run, Credentials: source.Credentials, Hibernated: k == kindHibernated,
-		After: afterEtcd(o, k), IfPresent: extension.IDsBeforeAPIServer(o.Extensions),
+		After: afterEtcd(o, k),
 		Values: func(ctx context.Context, replicas int32) (kubeapiserver.Values, error) {
 			values, err := apiServerValues(ctx, r.GardenAPI, source, replicas)
 			if err != nil && o.Shoot.DeletionTimestamp != nil && usersFault(err) {
