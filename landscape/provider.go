@@ -124,6 +124,17 @@ func providerResources() []corev1beta1.ControllerResource {
 	return append(resources,
 		corev1beta1.ControllerResource{Kind: "Network", Type: "flannel"},
 		corev1beta1.ControllerResource{Kind: "ContainerRuntime", Type: "crun"},
+		corev1beta1.ControllerResource{
+			Kind: "Extension", Type: "local-ext-seed", WorkerlessSupported: new(true),
+			ClusterCompatibility: []corev1beta1.ClusterType{corev1beta1.ClusterTypeShoot, corev1beta1.ClusterTypeSeed},
+			Lifecycle: &corev1beta1.ControllerResourceLifecycle{
+				Reconcile: new(corev1beta1.BeforeKubeAPIServer), Delete: new(corev1beta1.AfterKubeAPIServer), Migrate: new(corev1beta1.AfterKubeAPIServer),
+			},
+		},
+		corev1beta1.ControllerResource{Kind: "Extension", Type: "local-ext-shoot", WorkerlessSupported: new(true)},
+		corev1beta1.ControllerResource{
+			Kind: "Extension", Type: "local-ext-shoot-after-worker", Lifecycle: &corev1beta1.ControllerResourceLifecycle{Reconcile: new(corev1beta1.AfterWorker)},
+		},
 	)
 }
 

@@ -15,7 +15,8 @@ import (
 //go:embed fluentbit/*.yaml istio/*.yaml monitoring/*.yaml opentelemetry/*.yaml perses/*.yaml victoria/*.yaml
 var manifests embed.FS
 
-// Autoscaling returns the definitions of autoscaling.gardener.cloud. Clusters need them where the pvc-autoscaler runs.
+// Autoscaling returns the definitions of autoscaling.gardener.cloud. Seeds and the runtime cluster need them, although no pvc-autoscaler runs there:
+// extensions create objects of them, as of those of Foreign.
 func Autoscaling() ([]*apiextensionsv1.CustomResourceDefinition, error) { return read("autoscaling") }
 
 // Dashboard returns the definitions of dashboard.gardener.cloud. The virtual garden needs them if the dashboard has terminals.

@@ -132,7 +132,8 @@ func checkUnique(before map[string]bool, name string, path *field.Path) field.Er
 	return nil
 }
 
-// missingImages returns errors for versions of machine images without an image for an architecture that they exist for. The spec has the capabilities.
+// missingImages returns errors for versions of machine images without an image for an architecture that they exist for, or for a machine type that has such an
+// architecture. The spec has the capabilities.
 func missingImages(
 	spec *corev1beta1.CloudProfileSpec, images []corev1beta1.MachineImage, config *localv1alpha1.CloudProfileConfig, path *field.Path,
 ) field.ErrorList {
@@ -144,8 +145,19 @@ func missingImages(
 				version.Architectures = []string{defaultArchitecture}
 			}
 			for _, architecture := range []string{constants.ArchitectureAMD64, constants.ArchitectureARM64} {
-				if cloudprofile.RunsOn(spec, version, architecture, nil) && imageIn(config, image.Name, version.Version, architecture) == nil {
+				if !cloudprofile.RunsOn(spec, version, architecture, nil) {
+					continue
+				}
+				if imageIn(spec, config, image.Name, version.Version, "", architecture) == nil {
 					errs = append(errs, field.Required(path, fmt.Sprintf("version %s of machine image %q needs an image for the architecture %s", version.Version, image.Name, architecture)))
+					continue
+				}
+				for i := range spec.MachineTypes {
+					machineType := &spec.MachineTypes[i]
+					if cloudprofile.Architecture(machineType) == architecture && cloudprofile.RunsOn(spec, version, architecture, machineType) &&
+						imageIn(spec, config, image.Name, version.Version, machineType.Name, architecture) == nil {
+						errs = append(errs, field.Required(path, fmt.Sprintf("version %s of machine image %q needs an image for the machine type %s", version.Version, image.Name, machineType.Name)))
+					}
 				}
 			}
 		}

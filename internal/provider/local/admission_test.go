@@ -160,6 +160,17 @@ func TestCheckCloudProfile(t *testing.T) {
 			},
 			nil,
 		},
+		"capabilities of a machine type": {
+			config(`{"name":"local","versions":[{"version":"1.0.0","capabilityFlavors":[{"image":"a","capabilities":{"gpu":["none"]}}]}]}`),
+			func(p *profile) {
+				p.Spec.MachineCapabilities = []corev1beta1.CapabilityDefinition{{Name: "architecture", Values: []string{"amd64"}}, {Name: "gpu", Values: []string{"none", "one"}}}
+				p.Spec.MachineImages[0].Versions[0] = version("1.0.0")
+				p.Spec.MachineTypes = []corev1beta1.MachineType{
+					{Name: "with-gpu", Capabilities: corev1beta1.Capabilities{"gpu": {"one"}}}, {Name: "without", Capabilities: corev1beta1.Capabilities{"gpu": {"none"}}},
+				}
+			},
+			[]string{`spec.providerConfig.machineImages: Required value: version 1.0.0 of machine image "local" needs an image for the machine type with-gpu`},
+		},
 		"what is missing and what is there twice": {
 			config(imageV1 + `,{"versions":[{"version":"a","image":"a"}]},{"name":"local"},` +
 				`{"name":"b","versions":[{"image":"a"},{"version":"a"},{"version":"b","image":"b"},{"version":"b","capabilityFlavors":[{}]}]}`),

@@ -294,10 +294,10 @@ func bastionImage(profile *corev1beta1.CloudProfile, now time.Time) (string, err
 		version := ptr.Deref(wanted.Version, "")
 		if version == "" {
 			version = cloudprofile.Newest(cloudprofile.ImageVersions(image), now, func(i int, _ *semver.Version) bool {
-				return imageIn(config, image.Name, image.Versions[i].Version, defaultArchitecture) != nil
+				return imageIn(&profile.Spec, config, image.Name, image.Versions[i].Version, "", defaultArchitecture) != nil
 			})
 		}
-		if found := imageIn(config, image.Name, version, defaultArchitecture); found != nil {
+		if found := imageIn(&profile.Spec, config, image.Name, version, "", defaultArchitecture); found != nil {
 			return found.Image, nil
 		}
 	}

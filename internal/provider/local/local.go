@@ -122,6 +122,7 @@ func WireWith(
 		addWorkers(p, places, c),
 		addBastions(p, places, c),
 		addExposures(p, places, c),
+		addExtensions(p, c),
 	)
 }
 
@@ -192,6 +193,13 @@ func addBastions(p *process.Process, places *places, c *providerlocalconfigv1alp
 func addExposures(p *process.Process, places *places, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
 	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.SelfHostedShootExposure](&exposures{places}))
 	o.Watch = watchExposures
+	return extension.Add(p, o)
+}
+
+// addExtensions adds the controller of Extensions, which have other types.
+func addExtensions(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
+	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.Extension](recorder{}))
+	o.Types = extensionTypes
 	return extension.Add(p, o)
 }
 

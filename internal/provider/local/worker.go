@@ -22,12 +22,8 @@ import (
 	"gardener.cloud/gardener/pkg/extension/worker"
 )
 
-const (
-	// architectureCapability is the capability of machine images with their CPU architecture.
-	architectureCapability = "architecture"
-	// defaultArchitecture is the architecture of pools that set none.
-	defaultArchitecture = "amd64"
-)
+// defaultArchitecture is the architecture of pools that set none.
+const defaultArchitecture = "amd64"
 
 // workers are the Workers of the library, with the permissions of the container in the pods of the machine-controller-manager.
 type workers struct {
@@ -188,38 +184,49 @@ func imageOf(
 		return nil, errorcode.With(fmt.Errorf("CloudProfile %q: %w", cluster.CloudProfile.Name, err), corev1beta1.ErrorConfigurationProblem)
 	}
 	name, version := pool.MachineImage.Name, pool.MachineImage.Version
-	if image := imageIn(profile, name, version, ptr.Deref(pool.Architecture, defaultArchitecture)); image != nil {
+	architecture := ptr.Deref(pool.Architecture, defaultArchitecture)
+	if image := imageIn(&cluster.CloudProfile.Spec, profile, name, version, pool.MachineType, architecture); image != nil {
 		return image, nil
 	}
 	before := &localv1alpha1.WorkerStatus{}
 	if status := worker.Status.ProviderStatus; status != nil {
 		_ = json.Unmarshal(status.Raw, before) // written by this controller; an invalid status has no image
 	}
-	for _, image := range before.MachineImages {
-		if image.Name == name && image.Version == version {
-			return &image, nil
-		}
+	images := slices.DeleteFunc(before.MachineImages, func(i localv1alpha1.MachineImage) bool { return i.Name != name || i.Version != version })
+	if image := bestImage(&cluster.CloudProfile.Spec, pool.MachineType, architecture, images); image != nil {
+		return image, nil
 	}
 	err = field.NotFound(at, name+" "+version)
 	return nil, errorcode.With(fmt.Errorf("CloudProfile %q: %w", cluster.CloudProfile.Name, err), corev1beta1.ErrorConfigurationProblem)
 }
 
-// imageIn returns a machine image of a cloud profile for an architecture, or nil if there is none.
-func imageIn(profile *localv1alpha1.CloudProfileConfig, name, version, architecture string) *localv1alpha1.MachineImage {
-	for _, image := range profile.MachineImages {
-		for _, v := range image.Versions {
-			if image.Name != name || v.Version != version {
-				continue
-			}
-			for _, flavor := range v.CapabilityFlavors {
-				if fits := flavor.Capabilities[architectureCapability]; len(fits) == 0 || slices.Contains(fits, architecture) {
-					return &localv1alpha1.MachineImage{Name: name, Version: version, Image: flavor.Image, Capabilities: flavor.Capabilities}
-				}
-			}
-			if v.Image != "" {
-				return &localv1alpha1.MachineImage{Name: name, Version: version, Image: v.Image}
-			}
-		}
+// imageIn returns a machine image of a cloud profile for machines of a type and an architecture, or nil if there is none. The spec has the capabilities. An
+// empty type stands for any.
+func imageIn(
+	spec *corev1beta1.CloudProfileSpec, config *localv1alpha1.CloudProfileConfig, name, version, machineType, architecture string,
+) *localv1alpha1.MachineImage {
+	v := findVersion(config, name, version)
+	if v == nil {
+		return nil
+	}
+	var flavors []localv1alpha1.MachineImage
+	for _, flavor := range v.CapabilityFlavors {
+		flavors = append(flavors, localv1alpha1.MachineImage{Name: name, Version: version, Image: flavor.Image, Capabilities: flavor.Capabilities})
+	}
+	if image := bestImage(spec, machineType, architecture, flavors); image != nil || v.Image == "" {
+		return image
+	}
+	return &localv1alpha1.MachineImage{Name: name, Version: version, Image: v.Image}
+}
+
+// bestImage returns the image for machines of a type and an architecture, or nil if none fits.
+func bestImage(spec *corev1beta1.CloudProfileSpec, machineType, architecture string, images []localv1alpha1.MachineImage) *localv1alpha1.MachineImage {
+	capabilities := make([]corev1beta1.Capabilities, 0, len(images))
+	for _, image := range images {
+		capabilities = append(capabilities, image.Capabilities)
+	}
+	if i := extension.ImageFlavor(spec, machineType, architecture, capabilities); i >= 0 {
+		return &images[i]
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -119,6 +120,44 @@ func TestWorkerClass(t *testing.T) {
 	if err := a.Client.List(t.Context(), again); err != nil || len(again.Items) != 1 || again.Items[0].Name != classes.Items[0].Name {
 		t.Errorf("classes are %v, %v", again.Items, err)
 	}
+}
+
+// Machines boot from the image whose capabilities their type has, also when both images were removed from the CloudProfile.
+func TestWorkerImageHasCapabilitiesOfItsType(t *testing.T) {
+	w, cluster := newWorker(), newCluster(t)
+	cluster.CloudProfile.Spec.MachineCapabilities = []corev1beta1.CapabilityDefinition{
+		{Name: "architecture", Values: []string{"amd64"}}, {Name: "gpu", Values: []string{"none", "one"}},
+	}
+	cluster.CloudProfile.Spec.MachineTypes = []corev1beta1.MachineType{
+		{Name: "small", Capabilities: corev1beta1.Capabilities{"gpu": {"none"}}}, {Name: "large", Capabilities: corev1beta1.Capabilities{"gpu": {"one"}}},
+	}
+	profileWith(t, cluster, localv1alpha1.MachineImageVersion{Version: "2.0.0", CapabilityFlavors: []localv1alpha1.MachineImageFlavor{
+		{Image: "plain", Capabilities: corev1beta1.Capabilities{"gpu": {"none"}}}, {Image: "driver", Capabilities: corev1beta1.Capabilities{"gpu": {"one"}}},
+	}})
+	large := w.Spec.Pools[0]
+	large.Name, large.MachineType = "large", "large"
+	w.Spec.Pools = append(w.Spec.Pools, large)
+	check := func() {
+		t.Helper()
+		for i, want := range []string{"plain", "driver"} {
+			got, err := imageOf(w, cluster, &w.Spec.Pools[i], field.NewPath("pool"))
+			if err != nil || got.Image != want {
+				t.Errorf("image of pool %q is %+v (%v), want %q", w.Spec.Pools[i].Name, got, err, want)
+			}
+		}
+	}
+	check()
+	status, err := (&delegate{}).ProviderStatus(t.Context(), w, cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Status.ProviderStatus = &runtime.RawExtension{Raw: raw}
+	profileWith(t, cluster)
+	check()
 }
 
 // A pool over two zones has machines on nodes of both, and the label of the zone on its nodes. Where the seed does not have the zone, they are on any node.

@@ -5,7 +5,6 @@ package cleanup
 
 import (
 	"context"
-	"slices"
 
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/pkg/flow"
@@ -18,8 +17,6 @@ type Inputs struct {
 	Periods Periods
 	// OnlyInfrastructure keeps what costs nothing in the infrastructure, but for webhooks and admission policies.
 	OnlyInfrastructure bool
-	// After are the tasks that it comes after besides those of the kube-apiserver and kube-controller-manager.
-	After []string
 }
 
 // Tasks returns the tasks of the stage. Webhooks are deleted first, as their pods may not run any more. Extended APIs are deleted while the
@@ -31,7 +28,7 @@ func Tasks(in Inputs) []flow.Task {
 	const webhooks, extendedAPIs = "clean-webhooks", "clean-extended-apis"
 	last := webhooks
 	tasks := []flow.Task{task(webhooks, "Deleting webhooks and admission policies of the shoot", in.webhooks(),
-		slices.Concat([]string{"kube-apiserver-ready", "kube-controller-manager"}, in.After)...)}
+		"kube-apiserver-ready", "kube-controller-manager", "control-plane")}
 	if !in.OnlyInfrastructure {
 		last = extendedAPIs
 		tasks = append(tasks, task(extendedAPIs, "Deleting APIServices and CustomResourceDefinitions of the shoot", in.extendedAPIs(), webhooks))

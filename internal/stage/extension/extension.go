@@ -45,6 +45,8 @@ type Inputs struct {
 	Run *stage.Run
 	// Desired are the Extensions that the cluster has, Stale those that exist and are not desired.
 	Desired, Stale []Extension
+	// Hibernates is whether the cluster is being hibernated.
+	Hibernates bool
 	// Hibernated is whether there is no kube-apiserver to wait for.
 	Hibernated bool
 }
@@ -52,12 +54,12 @@ type Inputs struct {
 // ID returns the ID of the task that reconciles an Extension of a type.
 func ID(typ string) string { return "extension-" + typ }
 
-// IDsBeforeWorker returns the IDs of the tasks that node configuration comes after: webhooks of these extensions add to it what their Extension
-// reports.
-func IDsBeforeWorker(desired []Extension) []string {
+// IDsBeforeWorker returns the IDs of the tasks that node configuration, the Network and system components come after: webhooks of these extensions add
+// to them what their Extension reports.
+func (in Inputs) IDsBeforeWorker() []string {
 	var ids []string
-	for _, e := range desired {
-		if e.Reconcile != corev1beta1.AfterWorker {
+	for _, e := range in.Desired {
+		if e.Reconcile != corev1beta1.AfterWorker && !in.hibernatesLast(e) {
 			ids = append(ids, ID(e.Type))
 		}
 	}
@@ -65,10 +67,10 @@ func IDsBeforeWorker(desired []Extension) []string {
 }
 
 // IDsBeforeAPIServer returns the IDs of the tasks that the kube-apiserver comes after.
-func IDsBeforeAPIServer(desired []Extension) []string {
+func (in Inputs) IDsBeforeAPIServer() []string {
 	var ids []string
-	for _, e := range desired {
-		if e.Reconcile == corev1beta1.BeforeKubeAPIServer {
+	for _, e := range in.Desired {
+		if e.Reconcile == corev1beta1.BeforeKubeAPIServer && !in.Hibernates {
 			ids = append(ids, ID(e.Type))
 		}
 	}
@@ -76,15 +78,15 @@ func IDsBeforeAPIServer(desired []Extension) []string {
 }
 
 // Tasks returns the tasks of the stage. In a hibernated cluster, Extensions do not wait for a kube-apiserver, and the deletion of stale
-// ones is not waited for: what they have created in the cluster can be deleted only when it runs.
+// ones is not waited for: what they have created in the cluster can be deleted only when it runs. In one that is being hibernated, the tasks of some
+// Extensions are those of HibernationTasks.
 func Tasks(in Inputs) []flow.Task {
 	tasks := make([]flow.Task, 0, len(in.Desired)+len(in.Stale))
 	for _, e := range in.Desired {
-		task := flow.Await(e.timeout(), ID(e.Type), "Waiting until Extension "+e.Type+" is ready", func(ctx context.Context) error {
-			return stage.Extend(ctx, in.Run, e.Object(in.Run.Namespace), func(obj *extensionsv1alpha1.Extension) {
-				obj.Spec.DefaultSpec = stage.DefaultSpec(obj.Spec.Class, e.Type, e.Config)
-			})
-		}, "namespace", "cluster").IfPresent(stage.BeforeExtensions...).IfPresent("infrastructure") // which completes the networks in the Cluster resource
+		if in.hibernatesLast(e) {
+			continue
+		}
+		task := in.reconcile(e)
 		if !in.Hibernated && e.Reconcile != corev1beta1.BeforeKubeAPIServer {
 			task.After = append(task.After, "kube-apiserver-ready")
 			task = task.IfPresent("tokens") // that of the kubeconfig with which extensions connect
@@ -98,6 +100,33 @@ func Tasks(in Inputs) []flow.Task {
 		tasks = append(tasks, in.stale(e))
 	}
 	return tasks
+}
+
+// HibernationTasks returns the tasks of the Extensions that are hibernated when the kube-apiserver is stopped, as it may need them.
+func HibernationTasks(in Inputs) []flow.Task {
+	var tasks []flow.Task
+	for _, e := range in.Desired {
+		if in.hibernatesLast(e) {
+			task := in.reconcile(e)
+			task.After = append(task.After, "stop-kube-apiserver")
+			tasks = append(tasks, task)
+		}
+	}
+	return tasks
+}
+
+// hibernatesLast is whether an Extension is reconciled before the kube-apiserver otherwise, and after it now.
+func (in Inputs) hibernatesLast(e Extension) bool {
+	return in.Hibernates && e.Reconcile == corev1beta1.BeforeKubeAPIServer
+}
+
+// reconcile returns the task that reconciles an Extension.
+func (in Inputs) reconcile(e Extension) flow.Task {
+	return flow.Await(e.timeout(), ID(e.Type), "Waiting until Extension "+e.Type+" is ready", func(ctx context.Context) error {
+		return stage.Extend(ctx, in.Run, e.Object(in.Run.Namespace), func(obj *extensionsv1alpha1.Extension) {
+			obj.Spec.DefaultSpec = stage.DefaultSpec(obj.Spec.Class, e.Type, e.Config)
+		})
+	}, "namespace", "cluster").IfPresent(stage.BeforeExtensions...).IfPresent("infrastructure") // which completes the networks in the Cluster resource
 }
 
 func (in Inputs) stale(e Extension) flow.Task {

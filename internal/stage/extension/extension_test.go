@@ -15,6 +15,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/stage/stagetest"
+	"gardener.cloud/gardener/pkg/flow"
 	"gardener.cloud/gardener/test/builder"
 )
 
@@ -37,16 +38,25 @@ func TestTasks(t *testing.T) {
 		return append([]string{"generic-kubeconfig", "cloudprovider", "cloudprovider-token", "references", "infrastructure"}, ids...)
 	}
 	for name, tc := range map[string]struct {
-		hibernated bool
-		want       []task
+		hibernates, hibernated bool
+		want, last             []task
+		// apiServer and worker are the tasks before the kube-apiserver, and before node configuration.
+		apiServer, worker []string
 	}{
-		"running": {want: []task{
+		"running": {apiServer: []string{"extension-early"}, worker: []string{"extension-early", "extension-usual"}, want: []task{
 			{"extension-early", "Waiting until Extension early is ready", []string{"namespace", "cluster"}, before(), 10 * time.Minute},
 			{"extension-late", "Waiting until Extension late is ready", []string{"namespace", "cluster", "kube-apiserver-ready"}, before("tokens", "worker"), time.Hour},
 			{"extension-usual", "Waiting until Extension usual is ready", []string{"namespace", "cluster", "kube-apiserver-ready"}, before("tokens"), 10 * time.Minute},
 			{"extension-former-gone", "Deleting Extension former", []string{"cluster", "kube-apiserver-ready"}, nil, 10 * time.Minute},
 		}},
-		"hibernated": {hibernated: true, want: []task{
+		"hibernating": {hibernates: true, worker: []string{"extension-usual"}, want: []task{
+			{"extension-late", "Waiting until Extension late is ready", []string{"namespace", "cluster", "kube-apiserver-ready"}, before("tokens", "worker"), time.Hour},
+			{"extension-usual", "Waiting until Extension usual is ready", []string{"namespace", "cluster", "kube-apiserver-ready"}, before("tokens"), 10 * time.Minute},
+			{"extension-former-gone", "Deleting Extension former", []string{"cluster", "kube-apiserver-ready"}, nil, 10 * time.Minute},
+		}, last: []task{
+			{"extension-early", "Waiting until Extension early is ready", []string{"namespace", "cluster", "stop-kube-apiserver"}, before(), 10 * time.Minute},
+		}},
+		"hibernated": {hibernated: true, apiServer: []string{"extension-early"}, worker: []string{"extension-early", "extension-usual"}, want: []task{
 			{"extension-early", "Waiting until Extension early is ready", []string{"namespace", "cluster"}, before(), 10 * time.Minute},
 			{"extension-late", "Waiting until Extension late is ready", []string{"namespace", "cluster"}, before(), time.Hour},
 			{"extension-usual", "Waiting until Extension usual is ready", []string{"namespace", "cluster"}, before(), 10 * time.Minute},
@@ -54,21 +64,27 @@ func TestTasks(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in.Hibernated = tc.hibernated
-			var got []task
-			for _, each := range Tasks(in) {
-				got = append(got, task{each.ID, each.Title, each.After, each.AfterIfPresent, each.Timeout})
+			in.Hibernates, in.Hibernated = tc.hibernates, tc.hibernated
+			readable := func(tasks []flow.Task) []task {
+				var out []task
+				for _, each := range tasks {
+					out = append(out, task{each.ID, each.Title, each.After, each.AfterIfPresent, each.Timeout})
+				}
+				return out
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := cmp.Diff(tc.want, readable(Tasks(in))); diff != "" {
 				t.Errorf("tasks (-want +got):\n%s", diff)
 			}
+			if diff := cmp.Diff(tc.last, readable(HibernationTasks(in))); diff != "" {
+				t.Errorf("tasks after the kube-apiserver is stopped (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.worker, in.IDsBeforeWorker()); diff != "" {
+				t.Errorf("tasks before the Worker (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.apiServer, in.IDsBeforeAPIServer()); diff != "" {
+				t.Errorf("tasks before the kube-apiserver (-want +got):\n%s", diff)
+			}
 		})
-	}
-	if diff := cmp.Diff([]string{"extension-early", "extension-usual"}, IDsBeforeWorker(in.Desired)); diff != "" {
-		t.Errorf("tasks before the Worker (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"extension-early"}, IDsBeforeAPIServer(in.Desired)); diff != "" {
-		t.Errorf("tasks before the kube-apiserver (-want +got):\n%s", diff)
 	}
 }
 

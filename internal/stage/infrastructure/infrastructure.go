@@ -43,6 +43,9 @@ type Inputs struct {
 	// Restores is whether the control plane is restored on another seed: a hibernated one too gets the states of all its extensions, and what they
 	// write in the cluster waits until that wakes up.
 	Restores bool
+	// BeforeNetwork are tasks that the Network comes after, if the flow has them, besides the ControlPlane: webhooks of extensions change what it deploys, and
+	// read what these tasks write.
+	BeforeNetwork []string
 	// Result is what later stages read.
 	Result *Result
 }
@@ -130,16 +133,23 @@ func Tasks(in Inputs) []flow.Task {
 	return append(tasks,
 		flow.Await(stage.ExtensionTimeout, ControlPlaneTask, "Waiting until ControlPlane is ready", in.reconcileControlPlane, after...).
 			IfPresent(stage.BeforeExtensions...),
-		flow.Await(stage.ExtensionTimeout, "network", "Waiting until Network is ready", in.reconcileNetwork, after...).
-			IfPresent(stage.BeforeExtensions...),
+		flow.Await(stage.ExtensionTimeout, "network", "Waiting until Network is ready", in.reconcileNetwork, slices.Concat(after, []string{ControlPlaneTask})...).
+			IfPresent(stage.BeforeExtensions...).IfPresent(in.BeforeNetwork...),
 	)
 }
 
-// WakeUp returns the task that reconciles the existing ControlPlane of a hibernated cluster which is deleted: what deletes its volumes
-// does not run while it is hibernated.
-func WakeUp(in Inputs) flow.Task {
-	return flow.Await(stage.ExtensionTimeout, ControlPlaneTask, "Waiting until ControlPlane is ready", in.wakeControlPlane,
+// ExistingControlPlane returns the task that reconciles the ControlPlane of a cluster which is deleted, if it exists: what deletes load balancers and
+// volumes gets the current credentials, and runs again if the cluster is hibernated.
+func ExistingControlPlane(in Inputs) flow.Task {
+	return flow.Await(stage.ExtensionTimeout, ControlPlaneTask, "Waiting until ControlPlane is ready", in.reconcileExistingControlPlane,
 		"cluster", "credentials", "resource-manager-ready").IfPresent(stage.BeforeExtensions...)
+}
+
+// HibernatedControlPlane returns the task that reconciles the ControlPlane when the kube-apiserver is stopped, so that its extension stops what connects to
+// that. Before, it runs: it deletes the nodes.
+func HibernatedControlPlane(in Inputs) flow.Task {
+	return flow.Await(stage.ExtensionTimeout, "control-plane-hibernated", "Waiting until ControlPlane is hibernated", in.reconcileExistingControlPlane,
+		"stop-kube-apiserver")
 }
 
 // reconcileInfrastructure reconciles the Infrastructure if it was requested, something has changed, or it is not ready: each time may take many
@@ -237,8 +247,8 @@ func (in Inputs) reconcileControlPlane(ctx context.Context) error {
 	})
 }
 
-// wakeControlPlane reconciles the ControlPlane as it is. One that was never created, or is deleted, stays so.
-func (in Inputs) wakeControlPlane(ctx context.Context) error {
+// reconcileExistingControlPlane reconciles the ControlPlane as it is. One that was never created, or is deleted, stays so.
+func (in Inputs) reconcileExistingControlPlane(ctx context.Context) error {
 	obj := in.Run.ControlPlane()
 	if err := in.Run.SeedAPI.Get(ctx, client.ObjectKeyFromObject(obj), obj); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read ControlPlane %q: %w", obj.Name, err)

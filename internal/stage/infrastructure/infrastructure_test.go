@@ -207,12 +207,13 @@ func TestInfrastructureIsReconciledWhenNeeded(t *testing.T) {
 	}
 }
 
-// What deletes volumes runs again before a hibernated cluster is cleaned up. A ControlPlane that was never created is not created.
-func TestWakeControlPlane(t *testing.T) {
+// What deletes load balancers and volumes has the current credentials, and runs, before a cluster is cleaned up. A ControlPlane that was never created
+// is not created.
+func TestExistingControlPlane(t *testing.T) {
 	for name, tc := range map[string]struct {
 		made, deleted, want bool
 	}{
-		"it is hibernated":     {made: true, want: true},
+		"it exists":            {made: true, want: true},
 		"it was never created": {},
 		"it is deleted, too":   {made: true, deleted: true},
 	} {
@@ -232,7 +233,7 @@ func TestWakeControlPlane(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := stagetest.RunTask(t.Context(), t, []flow.Task{WakeUp(in)}, "control-plane"); err != nil {
+			if err := stagetest.RunTask(t.Context(), t, []flow.Task{ExistingControlPlane(in)}, "control-plane"); err != nil {
 				t.Fatal(err)
 			}
 			got := &extensionsv1alpha1.ControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: stagetest.Namespace, Name: stagetest.Name}}

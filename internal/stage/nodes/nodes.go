@@ -30,8 +30,8 @@ const networkResource = "shoot-core-network"
 // Inputs are what the tasks read. All functions are called when the task credentials is done; those that say so, later.
 type Inputs struct {
 	Run *stage.Run
-	// IfPresent are tasks that OperatingSystemConfigs come after, if the flow has them: webhooks of extensions change them, and read what these
-	// tasks write.
+	// IfPresent are tasks that OperatingSystemConfigs, system components and kube-proxy come after, if the flow has them: webhooks of extensions change
+	// them, and read what these tasks write.
 	IfPresent []string
 	// OperatingSystemConfigs returns the values of all worker pools.
 	OperatingSystemConfigs func() (operatingsystemconfig.Values, error)
@@ -117,10 +117,11 @@ func Tasks(in Inputs) []flow.Task {
 		MachineControllerManager(in),
 		worker,
 		flow.Await(stage.ExtensionTimeout, "worker", "Waiting until Worker is ready", in.awaitWorker, "worker-deployed"),
-		flow.Do("system-components", "Deploying system components", in.deploySystemComponents, "infrastructure"),
+		flow.Do("system-components", "Deploying system components", in.deploySystemComponents, "infrastructure").
+			IfPresent(in.IfPresent...),
 	)
 	if in.KubeProxy != nil {
-		tasks = append(tasks, flow.Do("kube-proxy", "Deploying kube-proxy", in.deployKubeProxy, "kube-apiserver-ready"))
+		tasks = append(tasks, flow.Do("kube-proxy", "Deploying kube-proxy", in.deployKubeProxy, "kube-apiserver-ready").IfPresent(in.IfPresent...))
 	} else {
 		tasks = append(tasks, flow.Do("stale-kube-proxy", "Deleting kube-proxy", func(ctx context.Context) error {
 			return in.Run.DeleteManaged(ctx, kubeproxy.ManagedResourceName)

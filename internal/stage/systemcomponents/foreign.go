@@ -12,13 +12,18 @@ import (
 	"gardener.cloud/gardener/internal/component/crds"
 )
 
-// deployForeignCRDs applies the CRDs of kinds of other projects that extensions create objects of. A CRD that another party has installed, before or
+// deployForeignCRDs applies the CRDs of kinds without a controller of Gardener that extensions create objects of. A CRD that another party has installed, before or
 // since, stays unchanged: its controller may need the versions and their schemas.
 func (in *Inputs) deployForeignCRDs(ctx context.Context) error {
 	definitions, err := crds.Foreign()
 	if err != nil {
 		return err
 	}
+	autoscaling, err := crds.Autoscaling()
+	if err != nil {
+		return err
+	}
+	definitions = append(definitions, autoscaling...)
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
 	if err := in.API.List(ctx, list); err != nil {

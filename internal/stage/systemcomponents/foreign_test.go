@@ -72,6 +72,9 @@ func TestForeignCRDs(t *testing.T) {
 			t.Errorf("%s has the short names %q, want %q", name, got, want)
 		}
 	}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: "persistentvolumeclaimautoscalers.autoscaling.gardener.cloud"}, &apiextensionsv1.CustomResourceDefinition{}); err != nil {
+		t.Error(err)
+	}
 	for _, tc := range []struct {
 		apiVersion, kind string
 		// path leads to a field that a chart sets. Without one, the original does not serve the version.

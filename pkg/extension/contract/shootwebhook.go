@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,11 +33,13 @@ type ShootWebhookSuite struct {
 	Namespace string
 	// ManagedResource is the name of the ManagedResource with the webhooks.
 	ManagedResource string
+	// Deselect changes the Cluster so that the extension does not select the shoot any more: its webhooks are deleted. Nil means that this is not checked.
+	Deselect func(*testing.T)
 	// Timeout limits the wait for it. Zero means a minute.
 	Timeout time.Duration
 }
 
-// RunShootWebhook runs the suite for webhooks in shoots: it checks their registration.
+// RunShootWebhook runs the suite for webhooks in shoots: it checks their registration, and its end.
 func RunShootWebhook(t *testing.T, s ShootWebhookSuite) {
 	t.Helper()
 	if s.Timeout == 0 {
@@ -61,6 +64,9 @@ func RunShootWebhook(t *testing.T, s ShootWebhookSuite) {
 			}
 		}
 	}
+	if s.Deselect != nil {
+		s.awaitGone(t)
+	}
 }
 
 // servesShoots returns why a webhook does not fit into a shoot.
@@ -80,17 +86,48 @@ func servesShoots(w admissionregistrationv1.ValidatingWebhook) error {
 	return nil
 }
 
-// await waits for the ManagedResource, and returns its objects.
-func (s ShootWebhookSuite) await(t *testing.T) []*unstructured.Unstructured {
+// watch watches the ManagedResource.
+func (s ShootWebhookSuite) watch(ctx context.Context, t *testing.T) watch.Interface {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), s.Timeout)
-	defer cancel()
 	changes, err := s.Client.Watch(ctx, &resourcesv1alpha1.ManagedResourceList{}, client.InNamespace(s.Namespace), &client.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, s.ManagedResource),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return changes
+}
+
+// awaitGone waits until the ManagedResource is deleted. Its finalizers are those of gardener-resource-manager.
+func (s ShootWebhookSuite) awaitGone(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), s.Timeout)
+	defer cancel()
+	changes := s.watch(ctx, t)
+	defer changes.Stop()
+	s.Deselect(t)
+	for {
+		select {
+		case change, ok := <-changes.ResultChan():
+			mr, is := change.Object.(*resourcesv1alpha1.ManagedResource)
+			if !ok || !is {
+				t.Fatalf("the watch of ManagedResource %q ended", s.ManagedResource)
+			}
+			if change.Type == watch.Deleted || mr.DeletionTimestamp != nil {
+				return
+			}
+		case <-ctx.Done():
+			t.Fatalf("ManagedResource %q is left, although the extension does not select the shoot any more", s.ManagedResource)
+		}
+	}
+}
+
+// await waits for the ManagedResource, and returns its objects.
+func (s ShootWebhookSuite) await(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), s.Timeout)
+	defer cancel()
+	changes := s.watch(ctx, t)
 	defer changes.Stop()
 	for {
 		select {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +23,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/pkg/extension"
 	"gardener.cloud/gardener/pkg/kube"
 	"gardener.cloud/gardener/pkg/managedresource"
@@ -69,7 +72,7 @@ func ExtensionType(typ string) func(*extension.Cluster) bool {
 	}
 }
 
-// shootRegistrar writes the ManagedResources with the webhooks of shoots: it reads Clusters, and writes ManagedResources and their Secrets.
+// shootRegistrar writes the ManagedResources with the webhooks of shoots: it reads Clusters and ManagedResources, and writes these and their Secrets.
 type shootRegistrar struct{ *keeper }
 
 // addShoots adds the controller for the webhooks of shoots.
@@ -103,14 +106,20 @@ func (r *shootRegistrar) all(ctx context.Context, _ client.Object) []reconcile.R
 	return requests
 }
 
-// Reconcile writes the ManagedResource of one shoot.
+// Reconcile writes the ManagedResource of one shoot, or deletes it if the shoot is no longer selected.
 func (r *shootRegistrar) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, shootTimeout)
 	defer cancel()
 	cluster, err := extension.ReadCluster(ctx, r.client, req.Name)
-	bundle := r.bundle.Load()
-	if err != nil || cluster == nil || bundle == nil || !r.registers(cluster) { // the keeper requeues it as soon as there is a bundle
+	if err != nil || !stays(cluster) {
 		return reconcile.Result{}, err
+	}
+	if !r.Shoots.Selects(cluster) {
+		return reconcile.Result{}, r.unregister(ctx, req.Name)
+	}
+	bundle := r.bundle.Load()
+	if bundle == nil { // the keeper requeues it as soon as there is one
+		return reconcile.Result{}, nil
 	}
 	objects, err := ShootObjects(r.Options, req.Name, *bundle)
 	if err != nil {
@@ -122,13 +131,31 @@ func (r *shootRegistrar) Reconcile(ctx context.Context, req reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// registers says whether a shoot has the webhooks. When it is deleted or migrates, the gardenlet deletes its ManagedResources, which must not come back.
-func (r *shootRegistrar) registers(cluster *extension.Cluster) bool {
-	if cluster.Shoot == nil || cluster.Shoot.DeletionTimestamp != nil || !r.Shoots.Selects(cluster) {
+// stays says whether the control plane of a shoot stays here. When it is deleted or migrates, the gardenlet deletes its ManagedResources, which must not
+// come back.
+func stays(cluster *extension.Cluster) bool {
+	if cluster == nil || cluster.Shoot == nil || cluster.Shoot.DeletionTimestamp != nil {
 		return false
 	}
 	last := cluster.Shoot.Status.LastOperation
 	return last == nil || last.Type != corev1beta1.LastOperationTypeMigrate
+}
+
+// unregister deletes the ManagedResource of a shoot, if it is of this extension: those for other infrastructures have one of the same name. Its fields say
+// so, which caches leave out.
+func (r *shootRegistrar) unregister(ctx context.Context, namespace string) error {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	err := r.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: r.Shoots.ManagedResource}, mr)
+	own := slices.ContainsFunc(mr.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == r.Name && entry.Operation == metav1.ManagedFieldsOperationApply
+	})
+	if err == nil && own && mr.DeletionTimestamp == nil {
+		err = r.client.Delete(ctx, mr, client.Preconditions{UID: &mr.UID})
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete the webhooks of shoot %q, which is no longer selected: %w", namespace, err)
+	}
+	return nil
 }
 
 // ShootObjects renders the ManagedResource for a shoot, with its Secret.

@@ -23,6 +23,7 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/pkg/extension"
+	"gardener.cloud/gardener/pkg/kube"
 	"gardener.cloud/gardener/pkg/managedresource"
 )
 
@@ -65,7 +66,7 @@ func TestShoots(t *testing.T) {
 		t.Fatal(err)
 	}
 	deleted := metav1.Now()
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+	c := fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
 		shootCluster(t, "own", func(*corev1beta1.Shoot) {}),
 		shootCluster(t, "foreign", func(s *corev1beta1.Shoot) { s.Spec.Provider.Type = "other" }),
@@ -125,6 +126,34 @@ func TestShoots(t *testing.T) {
 	reconcileAll()
 	if again := registeredIn(t, c, "own").Webhooks[0].ClientConfig.CABundle; len(again) == 0 || string(again) == string(first) {
 		t.Error("the shoot has not got the bundle with the new CA")
+	}
+
+	// The webhooks of a shoot that is no longer selected are deleted. Those of another extension stay, and so do those of a shoot that is deleted, until the
+	// gardenlet deletes them.
+	resource := func(namespace string) *resourcesv1alpha1.ManagedResource {
+		return &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ShootManagedResource}}
+	}
+	if err := errors.Join(
+		kube.Apply(t.Context(), c, "provider-other", resource("foreign")), kube.Apply(t.Context(), c, "provider-example", resource("deleted")),
+	); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"own", "deleted"} {
+		changed := shootCluster(t, name, func(s *corev1beta1.Shoot) {
+			s.Spec.Provider.Type = "other"
+			if name == "deleted" {
+				s.DeletionTimestamp = &deleted
+			}
+		})
+		if err := c.Patch(t.Context(), changed, client.MergeFrom(&extensionsv1alpha1.Cluster{})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reconcileAll()
+	for name, left := range map[string]bool{"own": false, "foreign": true, "deleted": true} {
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: name, Name: ShootManagedResource}, resource(name)); apierrors.IsNotFound(err) == left {
+			t.Errorf("shoot %q has webhooks: %t, want %t (%v)", name, err == nil, left, err)
+		}
 	}
 }
 

@@ -23,11 +23,12 @@ import (
 	"gardener.cloud/gardener/internal/component/crds"
 	"gardener.cloud/gardener/pkg/extension/contract"
 	"gardener.cloud/gardener/pkg/extension/webhook"
+	"gardener.cloud/gardener/pkg/kube"
 	"gardener.cloud/gardener/test/env"
 	"gardener.cloud/gardener/test/ports"
 )
 
-// TestShootWebhooks registers webhooks in a shoot whose Cluster exists, and in one that comes later.
+// TestShootWebhooks registers webhooks in a shoot whose Cluster exists, and in one that comes later, and deletes them when the shoot is no longer selected.
 func TestShootWebhooks(t *testing.T) {
 	logf.SetLogger(logr.Discard())
 	e := env.Start(t, env.Lenient())
@@ -48,15 +49,26 @@ func TestShootWebhooks(t *testing.T) {
 		}
 	}
 	s := &seed{c: c}
-	shoot := func(name, typ string) {
-		t.Helper()
+	clusterOf := func(name, typ string) *extensionsv1alpha1.Cluster {
 		object := cluster(func(shoot *corev1beta1.Shoot) { shoot.Spec.Provider.Type = typ })
 		object.Name = name
+		return object
+	}
+	shoot := func(name, typ string) {
+		t.Helper()
+		object := clusterOf(name, typ)
 		s.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, object)
 	}
 	const of = "extension-provider-test"
 	s.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: of}})
 	shoot("shoot--dev--foreign", "other")
+	foreign := &resourcesv1alpha1.ManagedResource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--foreign", Name: webhook.ShootManagedResource},
+		Spec:       resourcesv1alpha1.ManagedResourceSpec{SecretRefs: []corev1.LocalObjectReference{}},
+	}
+	if err := kube.Apply(t.Context(), c, "provider-other", foreign); err != nil {
+		t.Fatal(err)
+	}
 	shoot("shoot--dev--early", "example")
 	mgr, err := manager.New(e.Config, manager.Options{Scheme: e.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
 	if err != nil {
@@ -89,6 +101,11 @@ func TestShootWebhooks(t *testing.T) {
 		t.Run(namespace, func(t *testing.T) {
 			contract.RunShootWebhook(t, contract.ShootWebhookSuite{
 				Client: c, Extension: "provider-test", Namespace: namespace, ManagedResource: webhook.ShootManagedResource,
+				Deselect: func(t *testing.T) {
+					env.Edit(t, c, env.Named[*extensionsv1alpha1.Cluster]("", namespace), func(o *extensionsv1alpha1.Cluster) {
+						o.Spec = clusterOf(namespace, "other").Spec
+					})
+				},
 			})
 		})
 	}
@@ -96,7 +113,7 @@ func TestShootWebhooks(t *testing.T) {
 	shoot("shoot--dev--late", "example")
 	run("shoot--dev--late")
 	others := &resourcesv1alpha1.ManagedResourceList{}
-	if err := c.List(t.Context(), others, client.InNamespace("shoot--dev--foreign")); err != nil || len(others.Items) > 0 {
-		t.Errorf("another shoot has %d ManagedResources (%v)", len(others.Items), err)
+	if err := c.List(t.Context(), others, client.InNamespace(foreign.Namespace)); err != nil || len(others.Items) != 1 || len(others.Items[0].Spec.SecretRefs) > 0 {
+		t.Errorf("another shoot has the ManagedResources %+v, want only that of its own extension (%v)", others.Items, err)
 	}
 }

@@ -100,7 +100,7 @@ func startForeignSeed(t *testing.T, concurrency int) *foreignSeed {
 	}
 	s := &foreignSeed{garden: &garden{Env: e, c: c}, port: ports.Free(t, 1)[0]}
 	for _, read := range []func() ([]*apiextensionsv1.CustomResourceDefinition, error){
-		crds.Extensions, crds.Resources, crds.Druid, crds.Machine, crds.Gateway, crds.VerticalPodAutoscaler, crds.Foreign,
+		crds.Extensions, crds.Resources, crds.Druid, crds.Machine, crds.Gateway, crds.VerticalPodAutoscaler, crds.Autoscaling, crds.Foreign,
 	} {
 		definitions, err := read()
 		if err == nil {

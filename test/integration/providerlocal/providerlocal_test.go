@@ -253,6 +253,20 @@ func TestProviderLocal(t *testing.T) {
 			},
 		})
 	})
+	t.Run("Extension", func(t *testing.T) {
+		contract.Run(t, contract.Suite{
+			Client: c,
+			New: func() extensionsv1alpha1.Object {
+				return &extensionsv1alpha1.Extension{ObjectMeta: meta(), Spec: extensionsv1alpha1.ExtensionSpec{DefaultSpec: ofType("local-ext-shoot")}}
+			},
+			Foreign: func(o extensionsv1alpha1.Object) { o.(*extensionsv1alpha1.Extension).Spec.Type = "shoot-dns-service" },
+			Restored: func(t *testing.T, o extensionsv1alpha1.Object) {
+				if got := string(o.GetExtensionStatus().GetState().Raw); got != `{"operations":["reconcile","restore"]}` {
+					t.Errorf("state is %s", got)
+				}
+			},
+		})
+	})
 	t.Run("health of the Network", func(t *testing.T) {
 		contract.RunHealth(t, contract.HealthSuite{
 			Client: c, Condition: corev1beta1.ShootSystemComponentsHealthy,

@@ -76,7 +76,13 @@ func (s stages) running() []flow.Task {
 func (s stages) hibernating() []flow.Task {
 	tasks := s.running()
 	tasks = append(tasks, hibernation.Tasks(s.hibernation, tasks)...)
-	return append(tasks, dns.Deletion(s.dns.Run, "stop-kube-apiserver")...) // nothing answers at the names any more
+	if s.workers {
+		tasks = append(tasks, infrastructure.HibernatedControlPlane(s.infrastructure))
+	}
+	return slices.Concat(tasks,
+		extension.HibernationTasks(s.extensions),       // those that kube-apiserver may need
+		dns.Deletion(s.dns.Run, "stop-kube-apiserver"), // nothing answers at the names any more
+	)
 }
 
 // hibernated are the tasks of a shoot of which nothing runs: what stays is kept up to date, and no pods are waited for.
@@ -106,16 +112,16 @@ func (r *reconciler) deletionFlow(o *observed.State) (*flow.Flow, error) {
 	case o.HasNamespace && s.workers: // machines, volumes and load balancers are deleted by what runs in the control plane
 		tasks = slices.Concat(
 			foundation.Tasks(s.foundation),
-			publication.Tasks(s.publication),                     // after the credentials
-			etcd.Tasks(s.etcd),                                   // after its credentials, and with backups after the BackupEntry
-			apiserver.Tasks(s.apiserver),                         // after the credentials; while CAs are replaced, after etcd
-			controlplane.Tasks(s.controlPlane),                   // after kube-apiserver is ready
-			[]flow.Task{nodes.MachineControllerManager(s.nodes)}, // after its token
+			publication.Tasks(s.publication),   // after the credentials
+			etcd.Tasks(s.etcd),                 // after its credentials, and with backups after the BackupEntry
+			apiserver.Tasks(s.apiserver),       // after the credentials; while CAs are replaced, after etcd
+			controlplane.Tasks(s.controlPlane), // after kube-apiserver is ready
+			[]flow.Task{
+				infrastructure.ExistingControlPlane(s.infrastructure), // after gardener-resource-manager is ready
+				nodes.MachineControllerManager(s.nodes),               // after its token and the ControlPlane
+			},
+			cleanup.Tasks(s.cleanup), // after kube-apiserver and the ControlPlane are ready, and kube-controller-manager deployed
 		)
-		if s.wakesUp {
-			tasks = append(tasks, infrastructure.WakeUp(s.infrastructure)) // after gardener-resource-manager is ready
-		}
-		tasks = append(tasks, cleanup.Tasks(s.cleanup)...) // after kube-apiserver is ready and kube-controller-manager deployed
 	case o.HasNamespace:
 		tasks = []flow.Task{foundation.Cluster(s.foundation)}
 	}

@@ -96,8 +96,6 @@ type stages struct {
 	migration      deletion.Migration
 	// workers is whether the shoot has worker pools.
 	workers bool
-	// wakesUp is whether the ControlPlane of a hibernated shoot that is deleted is reconciled first.
-	wakesUp bool
 }
 
 // stages returns the inputs for a flow of a shoot. Flows use them as they are.
@@ -127,7 +125,7 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 		early.Infrastructure, afterNetworks = nil, nil
 	}
 	s := stages{
-		workers: workers, wakesUp: k == kindDeletion && (shoot.HibernationWanted() || shoot.Status.Hibernated),
+		workers: workers,
 		foundation: foundation.Inputs{
 			Run: run, Namespace: source.ControlPlaneNamespace(), Cluster: r.clusterValues(o, shoot), Credentials: set, Shoot: shoot,
 			CloudProvider: o.CloudProvider,
@@ -148,9 +146,11 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 				CA: o.ReplacesCAs(), PreparesKey: o.PreparesServiceAccountKey(), CompletesKey: o.CompletesServiceAccountKey(),
 			},
 		},
-		extensions: extension.Inputs{Run: run, Desired: o.Extensions, Stale: o.StaleExtensions, Hibernated: k == kindHibernated},
-		restart:    r.restartInputs(run, shoot),
-		cleanup:    cleanup.Inputs{Run: run, Periods: cleanup.PeriodsOf(shoot), OnlyInfrastructure: cleanup.OnlyInfrastructure(shoot)},
+		extensions: extension.Inputs{
+			Run: run, Desired: o.Extensions, Stale: o.StaleExtensions, Hibernates: k == kindHibernating, Hibernated: k == kindHibernated,
+		},
+		restart: r.restartInputs(run, shoot),
+		cleanup: cleanup.Inputs{Run: run, Periods: cleanup.PeriodsOf(shoot), OnlyInfrastructure: cleanup.OnlyInfrastructure(shoot)},
 		deletion: deletion.Inputs{
 			Run: run, HasNamespace: o.HasNamespace, HasWorkers: workers, Extensions: slices.Concat(o.Extensions, o.StaleExtensions),
 			BackupEntry: client.ObjectKey{Namespace: shoot.Namespace, Name: o.BackupEntryName()},
@@ -173,11 +173,8 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 	if restores && s.etcd.BackupEntry != nil {
 		s.restoreEtcd(o, k)
 	}
-	if s.wakesUp {
-		s.cleanup.After = []string{infrastructure.ControlPlaneTask}
-	}
 	s.apiserver = r.apiServerInputs(run, early, k)
-	s.apiserver.IfPresent = append(s.apiserver.IfPresent, afterNetworks...)
+	s.apiserver.IfPresent = append(s.extensions.IDsBeforeAPIServer(), afterNetworks...)
 	if workers {
 		s.controlPlane.KubeScheduler = early.KubeScheduler
 		s.controlPlane.Accesses = append(s.controlPlane.Accesses, machinecontrollermanager.Name)
@@ -185,9 +182,10 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 			Run: run, Shoot: shoot, Credentials: set, Result: source.Infrastructure, Hibernated: k == kindHibernated,
 			WriteCluster: func(ctx context.Context, shoot *corev1beta1.Shoot) error { return r.writeCluster(ctx, o, shoot) },
 			Requested:    restores || requested(constants.ShootTaskDeployInfrastructure), Restores: restores,
+			BeforeNetwork: s.extensions.IDsBeforeWorker(),
 		}
 		s.nodes = nodes.Inputs{
-			Run: run, IfPresent: append([]string{infrastructureTask, infrastructure.ControlPlaneTask}, extension.IDsBeforeWorker(o.Extensions)...),
+			Run: run, IfPresent: append([]string{infrastructureTask, infrastructure.ControlPlaneTask}, s.extensions.IDsBeforeWorker()...),
 			OperatingSystemConfigs: early.OperatingSystemConfigs, Worker: source.Worker, TunnelServer: source.TunnelServer,
 			TunnelAgent: source.TunnelAgent, APIServerProxy: source.APIServerProxy, CoreDNS: source.CoreDNS, MetricsServer: source.MetricsServer,
 			Replicas: o.Replicas(), ReplacesCAs: o.ReplacesCAs(),
@@ -233,7 +231,7 @@ func (r *reconciler) apiServerInputs(run *stage.Run, source values.Source, k kin
 	rewrites := o.PreparesEncryptionKey() || observed.ChangesEncryption(o.Shoot)
 	in := apiserver.Inputs{
 		Run: run, Credentials: source.Credentials, Hibernated: k == kindHibernated,
-		After: afterEtcd(o, k), IfPresent: extension.IDsBeforeAPIServer(o.Extensions),
+		After: afterEtcd(o, k),
 		Values: func(ctx context.Context, replicas int32) (kubeapiserver.Values, error) {
 			values, err := apiServerValues(ctx, r.GardenAPI, source, replicas)
 			if err != nil && o.Shoot.DeletionTimestamp != nil && usersFault(err) {

@@ -12,12 +12,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/coredns"
+	"gardener.cloud/gardener/internal/component/kubeproxy"
+	"gardener.cloud/gardener/internal/component/metricsserver"
 	"gardener.cloud/gardener/internal/stage/usercredential"
 	"gardener.cloud/gardener/pkg/extension"
 )
@@ -84,11 +89,11 @@ func TestExtensionsFindWhatTheyRead(t *testing.T) {
 			if object.GetName() == "late" {
 				require(&extensionsv1alpha1.Worker{}, o.Shoot.Name)
 			}
-		case *extensionsv1alpha1.OperatingSystemConfig:
+		case *extensionsv1alpha1.OperatingSystemConfig, *extensionsv1alpha1.Network, *resourcesv1alpha1.ManagedResource: // which webhooks change
 			require(&extensionsv1alpha1.ControlPlane{}, o.Shoot.Name)
 			require(&extensionsv1alpha1.Extension{}, "early")
 			require(&extensionsv1alpha1.Extension{}, "usual")
-			if has(&extensionsv1alpha1.Extension{}, "late") {
+			if _, ok := object.(*extensionsv1alpha1.OperatingSystemConfig); ok && has(&extensionsv1alpha1.Extension{}, "late") {
 				missing = append(missing, "an Extension that is not there before the Worker")
 			}
 		}
@@ -98,11 +103,16 @@ func TestExtensionsFindWhatTheyRead(t *testing.T) {
 		return missing
 	}
 
+	systemComponents := []string{coredns.ManagedResourceName, metricsserver.ManagedResourceName, kubeproxy.ManagedResourceName}
 	var lock sync.Mutex
 	var written []string
 	got := map[string][]string{}
 	observe := func(ctx context.Context, object client.Object) {
 		switch object.(type) {
+		case *resourcesv1alpha1.ManagedResource:
+			if !slices.Contains(systemComponents, object.GetName()) {
+				return
+			}
 		case *extensionsv1alpha1.Infrastructure, *extensionsv1alpha1.ControlPlane, *extensionsv1alpha1.Network, *extensionsv1alpha1.OperatingSystemConfig,
 			*extensionsv1alpha1.Worker, *extensionsv1alpha1.Extension, *extensionsv1alpha1.ContainerRuntime:
 		default:
@@ -118,7 +128,28 @@ func TestExtensionsFindWhatTheyRead(t *testing.T) {
 			}
 		}
 	}
+	l.observeWrites(observe)
+	l.run(t, (*reconciler).reconcileFlow, o, -1)
+	if diff := cmp.Diff(map[string][]string{}, got); diff != "" {
+		t.Errorf("resources were written without (-want +got):\n%s", diff)
+	}
+	// Infrastructure, ControlPlane, Network, two OperatingSystemConfigs, Worker, ContainerRuntime, three Extensions, and the system components
+	if len(written) != 10+len(systemComponents) {
+		t.Errorf("%d resources were written: %q", len(written), written)
+	}
+}
+
+// observeWrites calls a function before an object is written in the seed. It gets the name only of a ManagedResource, which is applied.
+func (l *landscape) observeWrites(observe func(context.Context, client.Object)) {
 	l.SeedAPI = interceptor.NewClient(l.seed, interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			if object, ok := config.(client.Object); ok && object.GetObjectKind().GroupVersionKind().Kind == "ManagedResource" {
+				mr := &resourcesv1alpha1.ManagedResource{}
+				mr.Name = object.GetName()
+				observe(ctx, mr)
+			}
+			return c.Apply(ctx, config, opts...)
+		},
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.CreateOption) error {
 			observe(ctx, object)
 			return c.Create(ctx, object, opts...)
@@ -132,11 +163,37 @@ func TestExtensionsFindWhatTheyRead(t *testing.T) {
 			return c.Update(ctx, object, opts...)
 		},
 	})
+}
+
+// A shoot that is hibernated keeps what its kube-apiserver may need until that is stopped, and then stops what connects to it.
+func TestHibernationFollowsTheKubeAPIServer(t *testing.T) {
+	logf.SetLogger(logr.Discard())
+	l, o := newLandscape(t), complete(workers)
+	o.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
+	var lock sync.Mutex
+	got := map[string][]string{}
+	l.observeWrites(func(ctx context.Context, object client.Object) {
+		switch object.(type) {
+		case *extensionsv1alpha1.ControlPlane, *extensionsv1alpha1.Extension:
+		default:
+			return
+		}
+		state, deployment := "runs", &appsv1.Deployment{}
+		if err := l.seed.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: "kube-apiserver"}, deployment); err != nil {
+			state = err.Error()
+		} else if *deployment.Spec.Replicas == 0 {
+			state = "is stopped"
+		}
+		lock.Lock()
+		defer lock.Unlock()
+		if states := got[object.GetName()]; !slices.Contains(states, state) {
+			got[object.GetName()] = append(states, state)
+		}
+	})
 	l.run(t, (*reconciler).reconcileFlow, o, -1)
-	if diff := cmp.Diff(map[string][]string{}, got); diff != "" {
-		t.Errorf("resources were written without (-want +got):\n%s", diff)
-	}
-	if len(written) != 10 { // Infrastructure, ControlPlane, Network, two OperatingSystemConfigs, Worker, ContainerRuntime, three Extensions
-		t.Errorf("%d resources were written: %q", len(written), written)
+	if diff := cmp.Diff(map[string][]string{
+		o.Shoot.Name: {"runs", "is stopped"}, "early": {"is stopped"}, "usual": {"runs"}, "late": {"runs"},
+	}, got); diff != "" {
+		t.Errorf("the kube-apiserver when resources were written (-want +got):\n%s", diff)
 	}
 }

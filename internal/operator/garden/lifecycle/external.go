@@ -230,7 +230,7 @@ func (s *state) extensionTasks() []flow.Task {
 				obj.Spec.DefaultSpec = spec(e.Type, e.Config)
 			})
 		})
-		if !slices.Contains(extension.IDsBeforeAPIServer(s.desired), task.ID) {
+		if !slices.Contains(extension.Inputs{Desired: s.desired}.IDsBeforeAPIServer(), task.ID) {
 			task.After = append(task.After, "gardener-apiserver-ready")
 		}
 		tasks = append(tasks, task)

@@ -159,7 +159,7 @@ func (s *state) etcdInputs() etcd.Inputs {
 func (s *state) apiServerInputs() apiserver.Inputs {
 	rewrites := s.source.PreparesEncryptionKey() || s.source.ChangesEncryption()
 	in := apiserver.Inputs{
-		Run: s.run, Credentials: s.set, Replicas: s.source.APIServerReplicas(), IfPresent: extension.IDsBeforeAPIServer(s.desired),
+		Run: s.run, Credentials: s.set, Replicas: s.source.APIServerReplicas(), IfPresent: extension.Inputs{Desired: s.desired}.IDsBeforeAPIServer(),
 		Values: func(ctx context.Context, replicas int32) (kubeapiserver.Values, error) {
 			files, err := values.ReadFiles(ctx, s.RuntimeAPI, s.garden)
 			if err != nil {
