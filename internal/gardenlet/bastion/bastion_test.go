@@ -150,7 +150,7 @@ func TestOrphan(t *testing.T) {
 	}{
 		"it is gone":                  {kept: []string{"shoot--other--a", "unknown"}},
 		"it is there":                 {bastion: bastion("a"), kept: []string{"shoot--dev--a", "shoot--other--a", "unknown"}},
-		"it is only kept by others": {bastion: released, kept: []string{"shoot--other--a", "unknown"}},
+		"it is only kept by others":   {bastion: released, kept: []string{"shoot--other--a", "unknown"}},
 		"it is for another Shoot now": {bastion: bastion("c"), kept: []string{"shoot--dev--c", "shoot--other--a", "unknown"}},
 	} {
 		t.Run(name, func(t *testing.T) {
