@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
@@ -250,10 +251,12 @@ func (in Inputs) reconcileControlPlane(ctx context.Context) error {
 // reconcileExistingControlPlane reconciles the ControlPlane as it is. One that was never created, or is deleted, stays so.
 func (in Inputs) reconcileExistingControlPlane(ctx context.Context) error {
 	obj := in.Run.ControlPlane()
-	if err := in.Run.SeedAPI.Get(ctx, client.ObjectKeyFromObject(obj), obj); client.IgnoreNotFound(err) != nil {
+	if err := in.Run.SeedAPI.Get(ctx, client.ObjectKeyFromObject(obj), obj); apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
 		return fmt.Errorf("read ControlPlane %q: %w", obj.Name, err)
 	}
-	if obj.UID == "" || obj.DeletionTimestamp != nil {
+	if obj.DeletionTimestamp != nil {
 		return nil
 	}
 	return stage.Extend(ctx, in.Run, obj, func(*extensionsv1alpha1.ControlPlane) {})
