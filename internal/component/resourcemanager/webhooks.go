@@ -155,6 +155,8 @@ func (s Scope) mutating(c *resourcemanagerconfigv1alpha1.ResourceManagerWebhookC
 		w.Rules = []admissionregistrationv1.RuleWithOperations{rule(workload.AutoscalerKind.Group, []string{workload.AutoscalerKind.Version}, createUpdate, "verticalpodautoscalers")}
 		w.MatchPolicy, w.ReinvocationPolicy = new(admissionregistrationv1.Equivalent), new(admissionregistrationv1.NeverReinvocationPolicy)
 		w.NamespaceSelector, w.ObjectSelector = s.namespaces(nil), selector(nil, absent(resourcesv1alpha1.VPAInPlaceUpdatesSkip))
+		// Without it, pods are evicted. A former version, after a rollback, does not serve it.
+		w.FailurePolicy, w.TimeoutSeconds = new(admissionregistrationv1.Ignore), new(int32(shortTimeoutSeconds))
 	})
 	return webhooks
 }

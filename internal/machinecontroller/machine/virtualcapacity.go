@@ -26,12 +26,7 @@ func withVirtualCapacity(class *machinev1alpha1.MachineClass, node *corev1.Node)
 	}
 	// The kubelet writes what it measures, such as memory.
 	maps.DeleteFunc(added, func(name corev1.ResourceName, _ resource.Quantity) bool { return !strings.Contains(string(name), "/") })
-	var last corev1.ResourceList
-	if text := node.Annotations[machinev1alpha1.LastAppliedVirtualCapacityAnnotation]; text != "" {
-		if err := json.Unmarshal([]byte(text), &last); err != nil {
-			last = nil // not valid: nothing is removed, and the annotation is rewritten
-		}
-	}
+	last := lastVirtualCapacity(node)
 	capacity := corev1.ResourceList{}
 	for name, quantity := range node.Status.Capacity {
 		if _, removed := last[name]; !removed || !strings.Contains(string(name), "/") {
@@ -46,6 +41,15 @@ func withVirtualCapacity(class *machinev1alpha1.MachineClass, node *corev1.Node)
 	return capacity, string(text), err
 }
 
+// lastVirtualCapacity returns what was added to the capacity of a Node. An annotation that is not valid counts as none, and is rewritten.
+func lastVirtualCapacity(node *corev1.Node) corev1.ResourceList {
+	last := corev1.ResourceList{}
+	if json.Unmarshal([]byte(node.Annotations[machinev1alpha1.LastAppliedVirtualCapacityAnnotation]), &last) != nil {
+		return nil
+	}
+	return last
+}
+
 // syncVirtualCapacity writes the virtual capacity of the class to the Node of a Machine.
 func (r *reconciler) syncVirtualCapacity(ctx context.Context, machine *machinev1alpha1.Machine, node *corev1.Node) error {
 	class := &machinev1alpha1.MachineClass{}
@@ -56,17 +60,33 @@ func (r *reconciler) syncVirtualCapacity(ctx context.Context, machine *machinev1
 	if err != nil {
 		return err
 	}
+	annotate := func(text string) error {
+		return client.IgnoreNotFound(kube.PatchMetadata(ctx, r.targetCache, node, func(o *metav1.PartialObjectMetadata) {
+			if text == "" {
+				delete(o.Annotations, machinev1alpha1.LastAppliedVirtualCapacityAnnotation)
+				return
+			}
+			metav1.SetMetaDataAnnotation(&o.ObjectMeta, machinev1alpha1.LastAppliedVirtualCapacityAnnotation, text)
+		}))
+	}
 	if desired := node.DeepCopy(); !apiequality.Semantic.DeepEqual(node.Status.Capacity, capacity) {
+		// What is added is annotated before, and what is removed after it: otherwise an interruption would leave capacity that is never removed.
+		if text != "" {
+			both := corev1.ResourceList{}
+			maps.Copy(both, lastVirtualCapacity(node))
+			maps.Copy(both, class.NodeTemplate.VirtualCapacity)
+			before, err := json.Marshal(both)
+			if err != nil {
+				return err
+			}
+			if err := annotate(string(before)); err != nil {
+				return err
+			}
+		}
 		desired.Status.Capacity = capacity
 		if err := r.targetCache.Status().Patch(ctx, desired, client.MergeFrom(node)); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("write the virtual capacity of Node %s: %w", node.Name, err)
 		}
 	}
-	return client.IgnoreNotFound(kube.PatchMetadata(ctx, r.targetCache, node, func(o *metav1.PartialObjectMetadata) {
-		if text == "" {
-			delete(o.Annotations, machinev1alpha1.LastAppliedVirtualCapacityAnnotation)
-			return
-		}
-		metav1.SetMetaDataAnnotation(&o.ObjectMeta, machinev1alpha1.LastAppliedVirtualCapacityAnnotation, text)
-	}))
+	return annotate(text)
 }

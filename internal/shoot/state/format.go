@@ -241,7 +241,8 @@ func Extension(spec *corev1beta1.ShootStateSpec, kind, name string) *corev1beta1
 }
 
 // Merge returns a saved state, updated and extended by what was collected when part of the objects was deleted already. ContainerRuntimes that were saved because
-// no worker pool has them, and do not exist any more, were deleted for good unless the resources of nodes are being released. The same holds for machines.
+// no worker pool has them, and do not exist any more, were deleted for good unless the resources of nodes are being released. The same holds for machines of a
+// MachineDeployment that exists.
 func Merge(saved, collected *corev1beta1.ShootStateSpec, nodesReleased bool) (*corev1beta1.ShootStateSpec, error) {
 	if !nodesReleased {
 		saved = saved.DeepCopy()

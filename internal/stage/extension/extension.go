@@ -33,6 +33,8 @@ type Extension struct {
 	Reconcile, Delete, Migrate corev1beta1.ControllerResourceLifecycleStrategy
 	// Timeout is for how long the extension may work.
 	Timeout time.Duration
+	// Reconciled is whether it exists and its extension has reconciled it.
+	Reconciled bool
 }
 
 // Object returns the resource of the Extension in a namespace, with its name only.
@@ -70,7 +72,7 @@ func (in Inputs) IDsBeforeWorker() []string {
 func (in Inputs) IDsBeforeAPIServer() []string {
 	var ids []string
 	for _, e := range in.Desired {
-		if e.Reconcile == corev1beta1.BeforeKubeAPIServer && !in.Hibernates {
+		if e.Reconcile == corev1beta1.BeforeKubeAPIServer && !in.hibernatesLast(e) {
 			ids = append(ids, ID(e.Type))
 		}
 	}
@@ -102,22 +104,24 @@ func Tasks(in Inputs) []flow.Task {
 	return tasks
 }
 
-// HibernationTasks returns the tasks of the Extensions that are hibernated when the kube-apiserver is stopped, as it may need them.
-func HibernationTasks(in Inputs) []flow.Task {
+// HibernationTasks returns the tasks of the Extensions that are hibernated when the kube-apiserver is stopped, as it may need them. They are the last ones,
+// after the given tasks: if one of these fails, the kube-apiserver is started once more.
+func HibernationTasks(in Inputs, after ...string) []flow.Task {
 	var tasks []flow.Task
 	for _, e := range in.Desired {
 		if in.hibernatesLast(e) {
 			task := in.reconcile(e)
-			task.After = append(task.After, "stop-kube-apiserver")
+			task.After = append(task.After, after...)
 			tasks = append(tasks, task)
 		}
 	}
 	return tasks
 }
 
-// hibernatesLast is whether an Extension is reconciled before the kube-apiserver otherwise, and after it now.
+// hibernatesLast is whether an Extension is reconciled before the kube-apiserver otherwise, and after it now. One that is new comes before it, as always: the
+// kube-apiserver of a shoot that is created hibernated runs for a moment, too.
 func (in Inputs) hibernatesLast(e Extension) bool {
-	return in.Hibernates && e.Reconcile == corev1beta1.BeforeKubeAPIServer
+	return in.Hibernates && e.Reconcile == corev1beta1.BeforeKubeAPIServer && e.Reconciled
 }
 
 // reconcile returns the task that reconciles an Extension.

@@ -3,6 +3,7 @@ package extension
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ import (
 func TestTasks(t *testing.T) {
 	in := Inputs{
 		Desired: []Extension{
-			{Type: "early", Reconcile: corev1beta1.BeforeKubeAPIServer},
+			{Type: "early", Reconcile: corev1beta1.BeforeKubeAPIServer, Reconciled: true},
 			{Type: "late", Reconcile: corev1beta1.AfterWorker, Timeout: time.Hour},
 			{Type: "usual", Reconcile: corev1beta1.AfterKubeAPIServer},
 		},
@@ -75,7 +76,7 @@ func TestTasks(t *testing.T) {
 			if diff := cmp.Diff(tc.want, readable(Tasks(in))); diff != "" {
 				t.Errorf("tasks (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.last, readable(HibernationTasks(in))); diff != "" {
+			if diff := cmp.Diff(tc.last, readable(HibernationTasks(in, "stop-kube-apiserver"))); diff != "" {
 				t.Errorf("tasks after the kube-apiserver is stopped (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.worker, in.IDsBeforeWorker()); diff != "" {
@@ -85,6 +86,20 @@ func TestTasks(t *testing.T) {
 				t.Errorf("tasks before the kube-apiserver (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The kube-apiserver of a shoot that is created hibernated runs for a moment, and may need an Extension.
+func TestNewExtensionOfAHibernatedShoot(t *testing.T) {
+	in := Inputs{Desired: []Extension{{Type: "early", Reconcile: corev1beta1.BeforeKubeAPIServer}}, Hibernates: true}
+	if diff := cmp.Diff([]string{"extension-early"}, in.IDsBeforeAPIServer()); diff != "" {
+		t.Errorf("tasks before the kube-apiserver (-want +got):\n%s", diff)
+	}
+	if tasks := Tasks(in); len(tasks) != 1 || slices.Contains(tasks[0].After, "kube-apiserver-ready") {
+		t.Errorf("tasks %+v", tasks)
+	}
+	if last := HibernationTasks(in); len(last) > 0 {
+		t.Errorf("tasks after the kube-apiserver is stopped: %+v", last)
 	}
 }
 

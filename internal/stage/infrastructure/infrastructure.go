@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -21,6 +22,7 @@ import (
 	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/internal/stage/credentials"
+	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/flow"
 	"gardener.cloud/gardener/pkg/secrets"
 )
@@ -140,9 +142,17 @@ func Tasks(in Inputs) []flow.Task {
 }
 
 // ExistingControlPlane returns the task that reconciles the ControlPlane of a cluster which is deleted, if it exists: what deletes load balancers and
-// volumes gets the current credentials, and runs again if the cluster is hibernated.
+// volumes gets the current credentials, and runs again if the cluster is hibernated. A configuration that the extension refuses does not stop the deletion,
+// as it cannot be corrected any more.
 func ExistingControlPlane(in Inputs) flow.Task {
-	return flow.Await(stage.ExtensionTimeout, ControlPlaneTask, "Waiting until ControlPlane is ready", in.reconcileExistingControlPlane,
+	return flow.Await(stage.ExtensionTimeout, ControlPlaneTask, "Waiting until ControlPlane is ready", func(ctx context.Context) error {
+		err := in.reconcileExistingControlPlane(ctx)
+		if slices.Equal(errorcode.Of(err), []corev1beta1.ErrorCode{corev1beta1.ErrorConfigurationProblem}) {
+			logf.FromContext(ctx).Error(err, "Deleting the cluster, although its ControlPlane cannot be reconciled")
+			return nil
+		}
+		return err
+	},
 		"cluster", "credentials", "resource-manager-ready").IfPresent(stage.BeforeExtensions...)
 }
 

@@ -128,6 +128,11 @@ func (r *shootRegistrar) Reconcile(ctx context.Context, req reconcile.Request) (
 	if err := kube.Apply(ctx, r.client, r.Name, objects...); err != nil {
 		return reconcile.Result{}, fmt.Errorf("register webhooks for shoot %q: %w", req.Name, err)
 	}
+	for _, object := range objects { // the shoot was not selected before
+		if object.GetDeletionTimestamp() != nil {
+			return reconcile.Result{}, fmt.Errorf("register webhooks for shoot %q: %q is still being deleted", req.Name, object.GetName())
+		}
+	}
 	return reconcile.Result{}, nil
 }
 

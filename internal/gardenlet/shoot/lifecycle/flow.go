@@ -79,10 +79,8 @@ func (s stages) hibernating() []flow.Task {
 	if s.workers {
 		tasks = append(tasks, infrastructure.HibernatedControlPlane(s.infrastructure))
 	}
-	return slices.Concat(tasks,
-		extension.HibernationTasks(s.extensions),       // those that kube-apiserver may need
-		dns.Deletion(s.dns.Run, "stop-kube-apiserver"), // nothing answers at the names any more
-	)
+	tasks = append(tasks, dns.Deletion(s.dns.Run, "stop-kube-apiserver")...) // nothing answers at the names any more
+	return append(tasks, extension.HibernationTasks(s.extensions, flow.Last(tasks)...)...)
 }
 
 // hibernated are the tasks of a shoot of which nothing runs: what stays is kept up to date, and no pods are waited for.

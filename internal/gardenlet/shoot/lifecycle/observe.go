@@ -353,6 +353,12 @@ func (r observer) extensions(ctx context.Context, o *observed.State) error {
 		return fmt.Errorf("list Extensions: %w", err)
 	}
 	o.StaleExtensions = extension.Stale(existing.Items, o.Extensions, registrations.Items)
+	for i := range o.Extensions {
+		o.Extensions[i].Reconciled = slices.ContainsFunc(existing.Items, func(e extensionsv1alpha1.Extension) bool {
+			last := e.Status.LastOperation
+			return e.Name == o.Extensions[i].Type && last != nil && (last.State == corev1beta1.LastOperationStateSucceeded || last.Type != corev1beta1.LastOperationTypeCreate)
+		})
+	}
 	return nil
 }
 

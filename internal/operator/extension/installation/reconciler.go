@@ -112,7 +112,7 @@ func (r *reconciler) Reconcile(ctx context.Context, e *operatorv1alpha1.Extensio
 		return kube.Result(err)
 	case err != nil:
 		status := failed(e, plan, err)
-		if onlyPulls(err) && upToDate(e) {
+		if onlyPulls(err) && upToDate(e) && r.allThere(ctx, e, plan) {
 			status = stays(err)
 			r.warn(e, status)
 		}
@@ -134,6 +134,19 @@ func (r *reconciler) Reconcile(ctx context.Context, e *operatorv1alpha1.Extensio
 		return kube.Result(r.report(ctx, e, pending(e, &waiting{message: "Waiting until the Garden is reconciled."})))
 	}
 	return kube.Result(r.report(ctx, e, succeeded()))
+}
+
+// allThere reports whether all parts that are to be installed were installed before.
+func (r *reconciler) allThere(ctx context.Context, e *operatorv1alpha1.Extension, plan plan) bool {
+	for name, what := range map[string]action{
+		extension.RuntimeManagedResource(e.Name): plan.runtime, extension.RegistrationManagedResource(e.Name): plan.registration,
+		extension.AdmissionVirtualManagedResource(e.Name): plan.admissionVirtual, extension.AdmissionRuntimeManagedResource(e.Name): plan.admissionRuntime,
+	} {
+		if what == install && r.runtimeCache.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: name}, &resourcesv1alpha1.ManagedResource{}) != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // run does what is planned. When all parts are removed, the registration is removed first, as seeds may need the extension until then, and the

@@ -23,6 +23,7 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/chart"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/operator/extension"
 	"gardener.cloud/gardener/test/behind"
 )
 
@@ -67,10 +68,15 @@ func TestRegistryIsDown(t *testing.T) {
 		before   func(*operatorv1alpha1.Extension)
 		// values are those of the chart.
 		values string
-		want   corev1beta1.ConditionStatus
-		events int
+		// missing is whether the part was never installed.
+		missing bool
+		want    corev1beta1.ConditionStatus
+		events  int
 	}{
-		"nothing has changed":     {observed: 2, before: was(corev1beta1.ConditionTrue, operatorv1alpha1.ReasonReconcileSuccess), want: corev1beta1.ConditionTrue, events: 1},
+		"nothing has changed": {observed: 2, before: was(corev1beta1.ConditionTrue, operatorv1alpha1.ReasonReconcileSuccess), want: corev1beta1.ConditionTrue, events: 1},
+		"a part is needed only now": {
+			observed: 2, before: was(corev1beta1.ConditionTrue, operatorv1alpha1.ReasonReconcileSuccess), missing: true, want: corev1beta1.ConditionFalse,
+		},
 		"the spec has changed":    {observed: 1, before: was(corev1beta1.ConditionTrue, operatorv1alpha1.ReasonReconcileSuccess), want: corev1beta1.ConditionFalse},
 		"it was not installed":    {observed: 2, before: was(corev1beta1.ConditionFalse, operatorv1alpha1.ReasonReconcileFailed), want: corev1beta1.ConditionFalse},
 		"it was never reconciled": {before: func(*operatorv1alpha1.Extension) {}, want: corev1beta1.ConditionFalse},
@@ -91,7 +97,13 @@ func TestRegistryIsDown(t *testing.T) {
 			garden := &operatorv1alpha1.Garden{ObjectMeta: metav1.ObjectMeta{Name: "g"}}
 			garden.Spec.VirtualCluster.Kubernetes.Version = "1.36.3"
 			garden.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateSucceeded, Progress: 100}
-			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(e, garden).WithStatusSubresource(e).Build()
+			builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(e, garden).WithStatusSubresource(e)
+			if !tc.missing {
+				builder = builder.WithObjects(&resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{
+					Namespace: "garden", Name: extension.AdmissionVirtualManagedResource(e.Name),
+				}})
+			}
+			c := builder.Build()
 			recorder := events.NewFakeRecorder(10)
 			r := &reconciler{
 				Values: Values{Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}, runtimeCache: c, runtimeAPI: c, kinds: scheme, charts: &chart.Puller{}, recorder: recorder,

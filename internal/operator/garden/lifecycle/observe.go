@@ -19,7 +19,7 @@ func (r *reconciler) observe(ctx context.Context, garden *operatorv1alpha1.Garde
 	set := credentials.New(r.credentialValues(garden))
 	s := &state{reconciler: r, garden: garden, set: set}
 	s.source = values.Source{Garden: garden, Credentials: set, Images: r.Images, GardenerVersion: r.Gardener.Version, ETCD: r.Config.Controllers.Garden.ETCDConfig}
-	if values.TopologyAware(garden) {
+	if values.TopologyAware(garden) || values.Autoscaled(garden) {
 		version, err := r.RuntimeVersion.ServerVersion()
 		if err != nil {
 			return nil, fmt.Errorf("read version of the runtime cluster: %w", err)

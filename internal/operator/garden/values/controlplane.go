@@ -220,6 +220,7 @@ func (s Source) RuntimeResourceManager() (resourcemanager.Values, error) {
 	config := resourcemanager.ForSeed()
 	config.Webhooks.HighAvailabilityConfig.DefaultNotReadyTolerationSeconds = s.NotReadySeconds
 	config.Webhooks.HighAvailabilityConfig.DefaultUnreachableTolerationSeconds = s.UnreachableSeconds
+	config.Webhooks.VPAInPlaceUpdates.Enabled = Autoscaled(s.Garden) && resourcemanager.UpdatesInPlace(s.RuntimeVersion)
 	return resourcemanager.Values{
 		Namespace: namespace, Image: image, Replicas: s.Replicas(), Config: config, PriorityClass: constants.PriorityClassNameGardenSystemCritical,
 		ServerSecret: set.Name(credentials.RuntimeResourceManager), CABundle: set.Bundle(operatorv1alpha1.SecretNameCARuntime),

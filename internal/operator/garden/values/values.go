@@ -46,7 +46,7 @@ type Source struct {
 	GardenerVersion string
 	// ETCD is the configuration of backups. It may be nil.
 	ETCD *gardenletconfigv1alpha1.ETCDConfig
-	// RuntimeVersion is that of Kubernetes of the runtime cluster. It is needed if Services are to be topology-aware only.
+	// RuntimeVersion is that of Kubernetes of the runtime cluster. It is needed if Services are to be topology-aware, or pods are scaled.
 	RuntimeVersion string
 	// NotReadySeconds and UnreachableSeconds are how long pods in the runtime cluster stay on nodes that are gone. They may be nil.
 	NotReadySeconds, UnreachableSeconds *int64

@@ -20,7 +20,7 @@ func State() *observed.State {
 		Internal: &dns.Domain{Name: "crazy-botany.dev.internal.example.com", Provider: "local"},
 		External: &dns.Domain{Name: "crazy-botany.dev.example.com", Provider: "local"},
 		Extensions: []extension.Extension{
-			{Type: "early", Reconcile: corev1beta1.BeforeKubeAPIServer, Delete: corev1beta1.AfterKubeAPIServer},
+			{Type: "early", Reconcile: corev1beta1.BeforeKubeAPIServer, Delete: corev1beta1.AfterKubeAPIServer, Reconciled: true},
 			{Type: "late", Reconcile: corev1beta1.AfterWorker, Delete: corev1beta1.BeforeKubeAPIServer},
 			{Type: "usual", Reconcile: corev1beta1.AfterKubeAPIServer, Delete: corev1beta1.BeforeKubeAPIServer},
 		},
