@@ -62,16 +62,16 @@ func TestRecovery(t *testing.T) {
 	env.Edit(t, garden, entry, func(b *corev1beta1.BackupEntry) { delete(b.Annotations, constants.BackupEntryCopiedFrom) })
 
 	step("a shoot whose deletion had begun is abandoned, with what the lost gardenlet would have released")
-	abandoned, rest := deletedShoot(t, f)
+	abandoned, entryOfAbandoned, state := deletedShoot(t, f)
 	if code, output := recoverShoots("--abandon", "--shoot=garden-dev/moved"); code != 1 || !strings.Contains(output, "it is not being deleted") {
 		t.Errorf("of a shoot that is not deleted: exit code %d, output:\n%s", code, output)
 	}
 	if code, output := recoverShoots("--abandon", "--shoot=garden-dev/deleted"); code != 0 || !strings.Contains(output, "look for machines") {
 		t.Fatalf("exit code %d, output:\n%s", code, output)
 	}
-	for _, object := range append(rest, abandoned) {
-		env.AwaitGone(t, garden, object)
-	}
+	env.AwaitGone(t, garden, abandoned)
+	env.AwaitGone(t, garden, entryOfAbandoned)
+	env.AwaitGone(t, garden, state)
 
 	step("the shoot of a lost seed is handed over, without its Bastion")
 	bastion := &operationsv1alpha1.Bastion{
@@ -115,19 +115,19 @@ func TestRecovery(t *testing.T) {
 }
 
 // deletedShoot creates a Shoot on the first seed that is being deleted while it is created, and returns it with what it has in the garden.
-func deletedShoot(t *testing.T, f *fleet) (shoot *corev1beta1.Shoot, rest []client.Object) {
+func deletedShoot(t *testing.T, f *fleet) (*corev1beta1.Shoot, *corev1beta1.BackupEntry, *corev1beta1.ShootState) {
 	t.Helper()
 	const technicalID = "shoot--dev--deleted"
 	keep := func(o metav1.ObjectMeta) metav1.ObjectMeta {
 		o.Namespace, o.Finalizers = namespace, []string{constants.FinalizerGardenerName}
 		return o
 	}
-	shoot = builder.Shoot("deleted", builder.In(namespace), builder.On("from"))
-	shoot.Finalizers = []string{constants.FinalizerGardenerName}
+	shoot := builder.Shoot("deleted", builder.In(namespace), builder.On("from"))
 	metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, constants.ConfirmationDeletion, "true")
 	if err := f.garden.Create(t.Context(), shoot); err != nil {
 		t.Fatal(err)
 	}
+	env.Edit(t, f.garden, shoot, func(s *corev1beta1.Shoot) { s.Finalizers = append(s.Finalizers, constants.FinalizerGardenerName) })
 	env.EditStatus(t, f.garden, shoot, func(s *corev1beta1.Shoot) {
 		s.Status.SeedName, s.Status.TechnicalID, s.Status.UID = new("from"), technicalID, s.UID
 		s.Status.LastOperation = &corev1beta1.LastOperation{Type: "Create", State: "Processing", Progress: 40, LastUpdateTime: metav1.Now()}
@@ -145,5 +145,5 @@ func deletedShoot(t *testing.T, f *fleet) (shoot *corev1beta1.Shoot, rest []clie
 	if err := f.garden.Delete(t.Context(), shoot); err != nil {
 		t.Fatal(err)
 	}
-	return shoot, []client.Object{entry, state}
+	return shoot, entry, state
 }
