@@ -62,7 +62,7 @@ func (e *pullError) Unwrap() error { return e.error }
 
 // onlyPulls reports whether all that failed was to pull charts.
 func onlyPulls(err error) bool {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // errors.As would find one of several
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // errors.As would find one of several
 		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !onlyPulls(e) })
 	}
 	var pull *pullError
