@@ -30,6 +30,8 @@ import (
 // passTimeout limits a reconciliation, which may have to annotate every Node.
 const passTimeout = 3 * time.Minute
 
+var nodeKind = corev1.SchemeGroupVersion.WithKind("Node")
+
 // Add adds the controller to a manager. Delays are between the given ones.
 func Add(mgr manager.Manager, targetCluster cluster.Cluster, shortest, longest time.Duration) error {
 	r := &reconciler{client: targetCluster.GetClient(), shortest: shortest, longest: longest}
@@ -39,13 +41,9 @@ func Add(mgr manager.Manager, targetCluster cluster.Cluster, shortest, longest t
 	}
 	// One reconciliation is for all Nodes. It is necessary when their number changes, or when an annotation is removed.
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{{}} })
-	return c.Watch(source.Kind[client.Object](targetCluster.GetCache(), metadata(), all, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return c.Watch(source.Kind[client.Object](targetCluster.GetCache(), kube.Metadata(nodeKind), all, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetAnnotations()[constants.NodeAgentReconciliationDelay] != e.ObjectNew.GetAnnotations()[constants.NodeAgentReconciliationDelay]
 	}}))
-}
-
-func metadata() *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Node"}}
 }
 
 // reconciler annotates all Nodes.
@@ -69,7 +67,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	var errs []error
 	for i := range nodes.Items {
 		node := &nodes.Items[i]
-		node.TypeMeta = metadata().TypeMeta
+		node.SetGroupVersionKind(nodeKind)
 		want := delay(i, len(nodes.Items), r.shortest, r.longest).String()
 		errs = append(errs, client.IgnoreNotFound(kube.PatchMetadata(ctx, r.client, node, func(o *metav1.PartialObjectMetadata) {
 			metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.NodeAgentReconciliationDelay, want)

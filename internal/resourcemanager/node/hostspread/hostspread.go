@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
 )
 
 // passTimeout limits a reconciliation, which may have to patch some workloads.
@@ -42,14 +43,8 @@ func Add(mgr manager.Manager, targetCluster cluster.Cluster) error {
 	}
 	// One reconciliation is for all Nodes, when their number changes.
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{{}} })
-	return c.Watch(source.Kind[client.Object](targetCluster.GetCache(), metadata(corev1.SchemeGroupVersion.WithKind("Node")), all,
+	return c.Watch(source.Kind[client.Object](targetCluster.GetCache(), kube.Metadata(corev1.SchemeGroupVersion.WithKind("Node")), all,
 		predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}))
-}
-
-func metadata(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(kind)
-	return object
 }
 
 // Single says whether a cluster has one node, or none yet.
