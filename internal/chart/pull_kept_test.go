@@ -1,53 +1,27 @@
 package chart
 
 import (
-	"io"
-	"log"
 	"net/http"
-	"net/http/httptest"
-	"strings"
 	"sync/atomic"
 	"testing"
 
-	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/registry"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/static"
-
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
+	"gardener.cloud/gardener/internal/chart/charttest"
 )
 
 // A chart whose digest is known needs its registry once. That of a tag may have changed, and other credentials may not allow it.
 func TestPullWithoutRegistry(t *testing.T) {
 	var down atomic.Bool
-	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if down.Load() {
-			http.Error(w, "down", http.StatusForbidden)
-			return
-		}
-		handler.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	artifact, err := mutate.AppendLayers(empty.Image, static.NewLayer([]byte("archive"), layerType))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tag, err := name.ParseReference(strings.TrimPrefix(server.URL, "http://") + "/charts/chart:v1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := remote.Write(tag, artifact); err != nil {
-		t.Fatal(err)
-	}
-	digest, err := artifact.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	byTag := &gardencorev1.OCIRepository{Ref: new(tag.String())}
-	byDigest := &gardencorev1.OCIRepository{Ref: new(tag.Context().Digest(digest.String()).String())}
+	tag, digest := charttest.PushBehind(t, []byte("archive"), func(registry http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if down.Load() {
+				http.Error(w, "down", http.StatusForbidden)
+				return
+			}
+			registry.ServeHTTP(w, r)
+		})
+	})
+	byTag, byDigest := &gardencorev1.OCIRepository{Ref: &tag}, &gardencorev1.OCIRepository{Ref: &digest}
 	p, other := &Puller{}, Access{DockerConfig: []byte("{}")}
 	if _, err := p.Pull(t.Context(), byTag, Access{}); err != nil {
 		t.Fatal(err)

@@ -297,14 +297,7 @@ func (m *mover) persistUntil(ctx context.Context, do func(context.Context) error
 
 func (m *mover) hibernate(ctx context.Context, enabled bool) error {
 	if err := m.persist(ctx, func() error {
-		return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-			shoot := &corev1beta1.Shoot{}
-			if err := m.garden.Get(ctx, m.key, shoot); err != nil {
-				return err
-			}
-			shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: &enabled}
-			return m.garden.Update(ctx, shoot)
-		})
+		return changeShoot(ctx, m.garden, m.key, func(spec *corev1beta1.ShootSpec) { spec.Hibernation = &corev1beta1.Hibernation{Enabled: &enabled} })
 	}); err != nil {
 		return err
 	}

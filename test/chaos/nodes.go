@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -283,14 +282,7 @@ func (s *story) healthy(ctx context.Context) error {
 
 // change changes the spec of the shoot.
 func (s *story) change(ctx context.Context, change func(*corev1beta1.ShootSpec)) error {
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		shoot := &corev1beta1.Shoot{}
-		if err := s.garden.Get(ctx, s.key, shoot); err != nil {
-			return err
-		}
-		change(&shoot.Spec)
-		return s.garden.Update(ctx, shoot)
-	})
+	return changeShoot(ctx, s.garden, s.key, change)
 }
 
 // pool waits until a pool has a number of nodes that are Ready and pass the check, and no others.

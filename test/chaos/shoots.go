@@ -213,13 +213,18 @@ func shootFrom(manifest, name string) (*corev1beta1.Shoot, error) {
 // change changes a setting of kube-apiserver, and the number of nodes if there are any.
 func (u *users) change(ctx context.Context, shoot *corev1beta1.Shoot) error {
 	inflight, nodes := int32(100+u.upTo(300)), int32(u.upTo(mostNodes)) //nolint:gosec // small
+	return changeShoot(ctx, u.garden, client.ObjectKeyFromObject(shoot), func(spec *corev1beta1.ShootSpec) { alter(spec, inflight, nodes) })
+}
+
+// changeShoot changes the spec of a Shoot, again after a conflict.
+func changeShoot(ctx context.Context, garden client.Client, key client.ObjectKey, change func(*corev1beta1.ShootSpec)) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		current := &corev1beta1.Shoot{}
-		if err := u.garden.Get(ctx, client.ObjectKeyFromObject(shoot), current); err != nil {
+		shoot := &corev1beta1.Shoot{}
+		if err := garden.Get(ctx, key, shoot); err != nil {
 			return err
 		}
-		alter(&current.Spec, inflight, nodes)
-		return u.garden.Update(ctx, current)
+		change(&shoot.Spec)
+		return garden.Update(ctx, shoot)
 	})
 }
 
