@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/clock"
@@ -50,7 +51,7 @@ func newLandscape(t *testing.T) *landscape {
 		runtime: c.Seed, virtual: c.Shoot,
 		reconciler: &reconciler{
 			Values: Values{
-				RuntimeAPI: c.Seed, Images: images, SystemImages: system, Gardener: corev1beta1.Gardener{Name: "operator", Version: "v1"},
+				RuntimeAPI: c.Seed, RuntimeVersion: runtimeVersion{}, Images: images, SystemImages: system, Gardener: corev1beta1.Gardener{Name: "operator", Version: "v1"},
 				Connect: func(*rest.Config) (client.WithWatch, error) { return c.Shoot, nil }, Discover: stagetest.Discover,
 				Config: &operatorconfigv1alpha1.OperatorConfiguration{}, Clock: clock.RealClock{},
 			},
@@ -59,15 +60,22 @@ func newLandscape(t *testing.T) *landscape {
 	}
 	// Fake clusters give no addresses to Services, and do not aggregate APIs.
 	create(t, c.Seed, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardener-apiserver"}, Spec: corev1.ServiceSpec{ClusterIP: "10.4.0.9"}})
-	for _, version := range gardenerapiserver.Versions() {
+	for _, api := range gardenerapiserver.Versions() {
 		create(t, c.Shoot, &apiregistrationv1.APIService{
-			ObjectMeta: metav1.ObjectMeta{Name: version.Version + "." + version.Group},
+			ObjectMeta: metav1.ObjectMeta{Name: api.Version + "." + api.Group},
 			Status: apiregistrationv1.APIServiceStatus{Conditions: []apiregistrationv1.APIServiceCondition{
 				{Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionTrue},
 			}},
 		})
 	}
 	return l
+}
+
+// runtimeVersion is that of the runtime cluster.
+type runtimeVersion struct{}
+
+func (runtimeVersion) ServerVersion() (*version.Info, error) {
+	return &version.Info{GitVersion: "v1.35.0"}, nil
 }
 
 func create(t *testing.T, c client.Client, objects ...client.Object) {
