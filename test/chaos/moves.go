@@ -118,7 +118,11 @@ func (m *moves) record(r move) {
 	m.results.Lock()
 	defer m.results.Unlock()
 	m.done = append(m.done, r)
-	fmt.Fprintf(os.Stderr, "%d: %s to %s after %s, API not reached for %s\n", len(m.done), r.kind, r.to, r.duration.Round(time.Second), r.outage.Round(time.Second))
+	outage := ""
+	if r.kind != hibernated {
+		outage = fmt.Sprintf(", API not reached for %s", r.outage.Round(time.Second))
+	}
+	fmt.Fprintf(os.Stderr, "%d: %s to %s after %s%s\n", len(m.done), r.kind, r.to, r.duration.Round(time.Second), outage)
 }
 
 // print prints medians and the longest times for each kind.
