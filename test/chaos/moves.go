@@ -268,7 +268,7 @@ func (m *mover) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var lost []string
+	var lost []entry
 	if err := m.persistUntil(ctx, func(ctx context.Context) error {
 		c, err := m.access(ctx)
 		if err != nil {
@@ -280,7 +280,7 @@ func (m *mover) finish(ctx context.Context) error {
 		return err
 	}
 	if len(lost) > 0 {
-		return fmt.Errorf("acknowledged writes are lost: %s", strings.Join(lost, ", "))
+		return fmt.Errorf("%d acknowledged writes are lost, the first at %s", len(lost), lost[0].at.Format(time.TimeOnly))
 	}
 	return nil
 }
