@@ -55,15 +55,13 @@ distribution: tools ## Build Kubernetes, containerd, the machine image and all o
 build: ## Build all commands into bin/.
 	@$(BUILD) ./cmd/...
 
-.PHONY: build-amd64 build-arm64
-build-amd64 build-arm64: ## Build the binary with all server components for an architecture, into bin/amd64 or bin/arm64.
-	@GOOS=linux GOARCH=$(@:build-%=%) $(BUILD)$(@:build-%=%)/ ./cmd/gardener
+.PHONY: build-amd64
+build-amd64: ## Build the binary with all server components for amd64, into bin/amd64.
+	@GOOS=linux GOARCH=amd64 $(BUILD)amd64/ ./cmd/gardener
 
-.PHONY: arm64
-arm64: deps tools build-arm64 ## Build all products for arm64 that this machine can, and start the programs of all images, emulated by QEMU.
-	@hack/deps.sh qemu-user
-	@bin/distribution build --arch arm64
-	@go test ./test/emulation -count=1 -v -timeout 30m -all
+.PHONY: build-arm64
+build-arm64: ## Build the binary with all server components for arm64, into bin/arm64.
+	@GOOS=linux GOARCH=arm64 $(BUILD)arm64/ ./cmd/gardener
 
 .PHONY: tools
 tools: ## Build the command line tools, and the binary with all server components, into bin/.
@@ -109,7 +107,6 @@ bench-scheduler: deps tools ## Measure how fast gardener-scheduler binds 2,000 a
 
 .PHONY: test
 test: deps tools ## Run unit and integration tests (TESTFLAGS="-race -run Find" is passed to go test).
-	@hack/deps.sh qemu-user
 	@bin/distribution build containerd runc machine kubernetes etcd vertical-pod-autoscaler
 	@hack/test.sh $(TESTFLAGS)
 
