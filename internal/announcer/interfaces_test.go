@@ -43,32 +43,50 @@ func pair(t *testing.T) (enter func(peer bool)) {
 	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "node"}, PeerName: "peer", PeerNamespace: netlink.NsFd(spaces[1])}); err != nil {
 		t.Fatal(err)
 	}
-	for _, side := range []struct {
-		name string
-		peer bool
-		own  []string
-	}{{"node", false, []string{"192.0.2.1/24", "2001:db8::1/64"}}, {"peer", true, []string{"192.0.2.2/24", "2001:db8::2/64"}}} {
-		enter(side.peer)
-		link, err := netlink.LinkByName(side.name)
+	enter(true)
+	bringUp(t, "peer", false, "192.0.2.2/24", "2001:db8::2/64")
+	enter(false)
+	bringUp(t, "node", true, "192.0.2.1/24", "2001:db8::1/64")
+	return enter
+}
+
+// bringUp adds addresses to an interface and sets it up. It waits for the second end of a cable until packets pass.
+func bringUp(t *testing.T, name string, second bool, addresses ...string) {
+	t.Helper()
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range addresses {
+		a, err := netlink.ParseAddr(address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, own := range side.own {
-			a, err := netlink.ParseAddr(own)
-			if err != nil {
-				t.Fatal(err)
-			}
+		if a.IP.To4() == nil {
 			a.Flags = unix.IFA_F_NODAD
-			if err := netlink.AddrAdd(link, a); err != nil {
-				t.Fatal(err)
-			}
 		}
-		if err := netlink.LinkSetUp(link); err != nil {
+		if err := netlink.AddrAdd(link, a); err != nil {
 			t.Fatal(err)
 		}
 	}
-	enter(false)
-	return enter
+	updates, done := make(chan netlink.LinkUpdate, 16), make(chan struct{})
+	defer close(done)
+	if err := netlink.LinkSubscribe(updates, done); err != nil {
+		t.Fatal(err)
+	}
+	if err := netlink.LinkSetUp(link); err != nil {
+		t.Fatal(err)
+	}
+	for second {
+		select {
+		case update := <-updates:
+			if update.Attrs().Name == name && update.Attrs().OperState == netlink.OperUp {
+				return
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("interface %s is not up", name)
+		}
+	}
 }
 
 // listen opens a socket for packets of a protocol in the current network namespace.

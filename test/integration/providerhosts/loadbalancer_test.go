@@ -145,14 +145,14 @@ func testLoadBalancers(t *testing.T, c client.WithWatch, config *rest.Config) {
 		func(mgr manager.Manager, own *rest.Config) error {
 			inShoot := rest.CopyConfig(own)
 			inShoot.Impersonate.UserName = "system:serviceaccount:kube-system:cloud-controller-manager"
-			shoot, err := cluster.New(inShoot, func(o *cluster.Options) { o.Scheme = mgr.GetScheme() })
+			target, err := cluster.New(inShoot, func(o *cluster.Options) { o.Scheme = mgr.GetScheme() })
 			if err != nil {
 				return err
 			}
-			if err := mgr.Add(shoot); err != nil {
+			if err := mgr.Add(target); err != nil {
 				return err
 			}
-			return claim.Add(mgr, shoot, one)
+			return claim.Add(mgr, target, one)
 		})
 	service := func(name string, edit ...func(*corev1.Service)) *corev1.Service {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.ServiceSpec{
