@@ -14,6 +14,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"gardener.cloud/gardener/internal/admissioncontroller"
+	"gardener.cloud/gardener/internal/announcer"
 	"gardener.cloud/gardener/internal/apiserver"
 	"gardener.cloud/gardener/internal/backuprestore"
 	"gardener.cloud/gardener/internal/cloudcontroller"
@@ -42,7 +43,9 @@ var commands = map[string]func() *cobra.Command{
 	},
 	apiserver.Name:              apiserver.NewCommand,
 	backuprestore.Name:          backuprestore.NewCommand,
+	announcer.Name:              announcer.NewCommand,
 	cloudcontroller.Name:        cloudcontroller.NewCommand,
+	cloudcontroller.HostsName:   cloudcontroller.NewHostsCommand,
 	controllermanager.Name:      controllermanager.Component().Command,
 	dependencywatchdog.Name:     dependencywatchdog.NewCommand,
 	discoveryserver.Name:        discoveryserver.NewCommand,
