@@ -52,6 +52,7 @@ var commands = map[string]func() *cobra.Command{
 	gardenlet.Name:              gardenlet.Component().Command,
 	guard.Name:                  guard.NewCommand,
 	gateway.Name:                gateway.NewCommand,
+	gateway.ProxyName:           gateway.NewProxyCommand,
 	etcddruid.Name:              etcddruid.Component().Command,
 	extensioninit.Name:          extensioninit.NewCommand,
 	hosts.Name:                  hosts.NewCommand,

@@ -52,6 +52,8 @@ type agent struct {
 	flows       *flow.Metrics
 	shoots      *lifecycle.Metrics
 	credentials credentials.Values
+	// terminateTLS is the feature gate IstioTLSTermination.
+	terminateTLS bool
 }
 
 // gardenCluster is the connection to the garden.

@@ -103,7 +103,9 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 	shoot, workers := o.Shoot, !o.Shoot.Workerless()
 	tasks := requestedTasks(shoot)
 	requested := func(task string) bool { return slices.Contains(tasks, task) }
-	set := credentials.New(values.Credentials(o, r.SeedAPI, r.Clock))
+	of := values.Credentials(o, r.SeedAPI, r.Clock)
+	of.TerminatesTLS = r.TerminateTLS && shoot.Annotations[constants.ShootDisableIstioTLSTermination] != "true"
+	set := credentials.New(of)
 	ends, restores := k == kindDeletion || k == kindMigration, o.Restoration != nil
 	run := &stage.Run{
 		SeedAPI: r.SeedAPI, GardenCache: r.gardenCache, GardenAPI: r.GardenAPI, Namespace: o.Namespace, Name: shoot.Name, FieldManager: fieldManager,
@@ -155,6 +157,9 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 			Run: run, HasNamespace: o.HasNamespace, HasWorkers: workers, Extensions: slices.Concat(o.Extensions, o.StaleExtensions),
 			BackupEntry: client.ObjectKey{Namespace: shoot.Namespace, Name: o.BackupEntryName()},
 		},
+	}
+	if of.TerminatesTLS {
+		s.dns.Termination = &dns.Termination{Credentials: set}
 	}
 	switch k {
 	case kindRunning, kindHibernating:
