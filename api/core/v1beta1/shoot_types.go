@@ -341,8 +341,8 @@ type ControlPlane struct {
 	// HighAvailability makes the control plane survive failures.
 	// +optional
 	HighAvailability *HighAvailability `json:"highAvailability,omitempty" protobuf:"bytes,1,opt,name=highAvailability"`
-	// Zones are the seed zones of the control plane, if the CloudProfile allows naming them. Cannot be changed once
-	// set.
+	// Zones are the seed zones of the control plane, if the CloudProfile allows naming them. They can only
+	// be changed together with the failure tolerance type: zones are added or removed.
 	// +optional
 	Zones []string `json:"zones,omitempty" protobuf:"bytes,2,rep,name=zones"`
 }
@@ -355,7 +355,7 @@ type HighAvailability struct {
 
 // FailureTolerance is what failures a control plane survives.
 type FailureTolerance struct {
-	// Type is what may fail. It cannot be changed once set.
+	// Type is what may fail. It can be changed, but not be removed.
 	Type FailureToleranceType `json:"type" protobuf:"bytes,1,opt,name=type,casttype=FailureToleranceType"`
 }
 

@@ -2967,7 +2967,7 @@ func schema_gardener_api_core_v1beta1_ControlPlane(ref common.ReferenceCallback)
 					},
 					"zones": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Zones are the seed zones of the control plane, if the CloudProfile allows naming them. Cannot be changed once set.",
+							Description: "Zones are the seed zones of the control plane, if the CloudProfile allows naming them. They can only be changed together with the failure tolerance type: zones are added or removed.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4575,7 +4575,7 @@ func schema_gardener_api_core_v1beta1_FailureTolerance(ref common.ReferenceCallb
 				Properties: map[string]spec.Schema{
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Type is what may fail. It cannot be changed once set.",
+							Description: "Type is what may fail. It can be changed, but not be removed.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",

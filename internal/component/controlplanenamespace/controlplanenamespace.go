@@ -25,7 +25,7 @@ type Values struct {
 	Seed  *corev1beta1.Seed
 	// Extensions are the types of the extensions that the shoot has.
 	Extensions []string
-	// Zones are those of the control plane's pods. They do not change later.
+	// Zones are those of the control plane's pods. Volumes are in them, so later there can be more, but not others.
 	Zones []string
 }
 

@@ -78,10 +78,13 @@ func Objects(v Values) ([]client.Object, error) {
 		// Those of members, and its own for the leader election.
 		workload.Rule("coordination.k8s.io", "leases", "update "+owned),
 		workload.Rule("batch", "jobs", "create patch "+read),
-		// Volumes grow.
-		workload.Rule("", "persistentvolumeclaims", "patch "+read),
-		workload.Rule("", "pods", read),
+		// Volumes grow, and are replaced by others when members move to other zones.
+		workload.Rule("", "persistentvolumeclaims", "delete patch "+read),
+		workload.Rule("", "persistentvolumes", "get"),
+		workload.Rule("", "nodes", "list"),
+		workload.Rule("", "pods", "delete "+read),
 		workload.Rule("", "secrets", "get"),
 		workload.Rule("", "events", "create patch"), // of the leader election
+		workload.Rule("events.k8s.io", "events", "create patch"),
 	)...), nil
 }

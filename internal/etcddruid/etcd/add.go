@@ -2,7 +2,8 @@
 // their health.
 //
 // It reads Etcds, the Leases that etcd-backup-restore renews, and the Secret of a store on the node. It writes the status of
-// Etcds, and the objects in objects.go.
+// Etcds, and the objects in objects.go. It reads pods, their volumes, and the zones of Nodes, and deletes the pod and the claim of a member
+// that has to move to another zone.
 //
 // A changed spec is acted on when the Etcd has the annotation druid.gardener.cloud/operation=reconcile (or
 // gardener.cloud/operation=reconcile), when it is new, or always with enableEtcdSpecAutoReconcile; never while it has
@@ -39,6 +40,9 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
+// controllerName is also the reporter of events.
+const controllerName = "etcd"
+
 // passTimeout limits a pass, which takes some twenty requests.
 const passTimeout = 2 * time.Minute
 
@@ -73,12 +77,12 @@ type Values struct {
 // Add adds the controller.
 func Add(mgr manager.Manager, v Values) error {
 	r := &reconciler{
-		client: mgr.GetClient(), api: mgr.GetAPIReader(), clock: v.Clock, images: v.Images, autoReconcile: v.Config.EnableEtcdSpecAutoReconcile,
+		client: mgr.GetClient(), api: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder(controllerName), clock: v.Clock, images: v.Images, autoReconcile: v.Config.EnableEtcdSpecAutoReconcile,
 		thresholds: thresholds{unknown: v.Config.MemberUnknownAfter.Duration, notReady: v.Config.MemberNotReadyAfter.Duration},
 		applied:    map[types.UID]applied{},
 	}
 	b := builder.ControllerManagedBy(mgr).
-		Named("etcd").
+		Named(controllerName).
 		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(changed())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: v.Config.ConcurrentSyncs, ReconciliationTimeout: passTimeout})
 	for _, kind := range owned() {
@@ -88,9 +92,9 @@ func Add(mgr manager.Manager, v Values) error {
 		// Members renew their Leases every few seconds. Only changes of the holder are reconciled at once; a missing renewal is found by the
 		// recheck at the time when it is due.
 		Watches(&coordinationv1.Lease{}, handler.EnqueueRequestsFromMapFunc(partOf), builder.WithPredicates(predicate.Funcs{UpdateFunc: holderChanged})).
-		// A deletion waits until the pods have ended.
+		// A deletion waits until the pods have ended. A pod changes a few times when it starts, and when the scheduler finds no node for it.
 		WatchesMetadata(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(partOf), builder.WithPredicates(predicate.Funcs{
-			CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
+			CreateFunc: func(event.CreateEvent) bool { return false },
 		})).
 		Complete(r)
 }

@@ -210,7 +210,7 @@ func decideAllMembersReady(etcd *druidv1alpha1.Etcd, statefulSet *appsv1.Statefu
 	}
 	readyMembers := map[string]bool{}
 	for _, member := range members {
-		readyMembers[member.Name] = member.Status == druidv1alpha1.EtcdMemberStatusReady && (member.Role == nil || *member.Role != druidv1alpha1.EtcdRoleLearner)
+		readyMembers[member.Name] = votes(member)
 	}
 	for i := range replicas {
 		if name := memberName(etcd.Name, i); !readyMembers[name] {
@@ -223,10 +223,13 @@ func decideAllMembersReady(etcd *druidv1alpha1.Etcd, statefulSet *appsv1.Statefu
 	return verdict{druidv1alpha1.ConditionTrue, "AllMembersReady", "All members are ready"}
 }
 
-// decideAllMembersUpdated reports whether all pods have the spec that was acted on last.
-func decideAllMembersUpdated(statefulSet *appsv1.StatefulSet) verdict {
-	if statefulSet == nil {
+// decideAllMembersUpdated reports whether all pods have the spec that was acted on last. moving says which member moves to another zone, if one does.
+func decideAllMembersUpdated(statefulSet *appsv1.StatefulSet, moving string) verdict {
+	switch {
+	case statefulSet == nil:
 		return verdict{druidv1alpha1.ConditionUnknown, "NoStatefulSet", "There is no StatefulSet"}
+	case moving != "":
+		return verdict{druidv1alpha1.ConditionFalse, reasonMoving, moving}
 	}
 	replicas, status := ptr.Deref(statefulSet.Spec.Replicas, 1), statefulSet.Status
 	switch {

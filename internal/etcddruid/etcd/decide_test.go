@@ -166,7 +166,7 @@ func TestDecideBackupReady(t *testing.T) {
 			}
 		})
 	}
-	if verdict, _ := decideBackupReady(events(), nil, nil, now); verdict != nil {
+	if verdict, _ := decideBackupReady(eventsEtcd(), nil, nil, now); verdict != nil {
 		t.Errorf("an etcd without backups: %+v", verdict)
 	}
 }

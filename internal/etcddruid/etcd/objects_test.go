@@ -23,8 +23,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// events is an etcd for events, as small as it gets.
-func events() *druidv1alpha1.Etcd {
+// eventsEtcd is an etcd for events, as small as it gets.
+func eventsEtcd() *druidv1alpha1.Etcd {
 	return &druidv1alpha1.Etcd{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--crazy", Name: "etcd-events", UID: "1"},
 		Spec:       druidv1alpha1.EtcdSpec{Replicas: 1, Labels: map[string]string{"role": "events"}},
@@ -74,13 +74,13 @@ func mainEtcd() *druidv1alpha1.Etcd {
 }
 
 func TestObjects(t *testing.T) {
-	localStore := events()
+	localStore := eventsEtcd()
 	localStore.Name = "etcd-local"
 	localStore.Spec.RunAsRoot = new(true)
 	localStore.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Provider: new(druidv1alpha1.StorageProvider("local")), Container: new("bucket"), Prefix: "etcd-local"}
 	stopped := mainEtcd()
 	stopped.Name, stopped.Spec.Replicas = "etcd-stopped", 0
-	for _, etcd := range []*druidv1alpha1.Etcd{events(), mainEtcd(), localStore, stopped} {
+	for _, etcd := range []*druidv1alpha1.Etcd{eventsEtcd(), mainEtcd(), localStore, stopped} {
 		t.Run(etcd.Name, func(t *testing.T) {
 			rendered, err := objects(renderValues{
 				Etcd: etcd, Replicas: etcd.Spec.Replicas, EtcdImage: "example/etcd:1", BackupRestoreImage: "example/gardener:1", HostPath: "/srv/backups",

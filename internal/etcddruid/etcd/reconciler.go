@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -42,8 +43,9 @@ const (
 // reconciler applies the objects of an Etcd, and reports their state in its status.
 type reconciler struct {
 	client client.Client
-	// api reads objects that are not in the cache: Secrets, PersistentVolumeClaims, and a StatefulSet that has just been applied.
+	// api reads objects that are not in the cache: Secrets, pods and their volumes, and a StatefulSet that has just been applied.
 	api           client.Reader
+	recorder      events.EventRecorder
 	clock         clock.PassiveClock
 	images        etcddruidconfigv1alpha1.Images
 	autoReconcile bool
@@ -71,6 +73,8 @@ type scope struct {
 	began bool
 	// acted is set when all objects are applied.
 	acted bool
+	// moving says which member moves to another zone, for users. It is empty if none does.
+	moving string
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -156,8 +160,10 @@ func (r *reconciler) act(ctx context.Context, s *scope) error {
 		return err
 	}
 	// Otherwise further members are added in a later pass.
-	s.acted = values.Replicas == etcd.Spec.Replicas
-	return nil
+	if s.acted = values.Replicas == etcd.Spec.Replicas; !s.acted {
+		return nil
+	}
+	return r.move(ctx, s)
 }
 
 // begin reports the begin in the status, then removes the operation annotation. If the pass fails in between, the status still shows that the

@@ -76,7 +76,7 @@ func (r *reconciler) report(ctx context.Context, s *scope, err error) (time.Dura
 	ready := decideReady(etcd, s.statefulSet, memberStatus)
 	r.setCondition(status, druidv1alpha1.ConditionTypeReady, ready)
 	r.setCondition(status, druidv1alpha1.ConditionTypeAllMembersReady, decideAllMembersReady(etcd, s.statefulSet, memberStatus))
-	r.setCondition(status, druidv1alpha1.ConditionTypeAllMembersUpdated, decideAllMembersUpdated(s.statefulSet))
+	r.setCondition(status, druidv1alpha1.ConditionTypeAllMembersUpdated, decideAllMembersUpdated(s.statefulSet, s.moving))
 	backup, backupRecheck := decideBackupReady(etcd, s.lease(fullSnapshotLease(etcd.Name)), s.lease(deltaSnapshotLease(etcd.Name)), now)
 	if backup != nil {
 		r.setCondition(status, druidv1alpha1.ConditionTypeBackupReady, *backup)

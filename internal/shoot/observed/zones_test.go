@@ -29,9 +29,18 @@ func TestControlPlaneZones(t *testing.T) {
 		"three for zone tolerance":      {zonal: true, seed: []string{"a", "b", "c", "d"}, want: []string{"a", "b", "c"}},
 		"what exists stays":             {existing: "c", seed: []string{"a", "b", "c"}, want: []string{"c"}},
 		"more are added to what exists": {existing: "c", zonal: true, seed: []string{"a", "b", "c"}, want: []string{"c", "b", "a"}},
-		"the seed has no zones":         {want: nil},
-		"the owner's":                   {pinned: []string{"a"}, seed: []string{"a", "b", "c"}, workers: []string{"b"}, mode: enforce, want: []string{"a"}},
-		"the owner's three":             {pinned: []string{"c", "a", "d"}, zonal: true, seed: []string{"a", "b", "c", "d"}, want: []string{"c", "a", "d"}},
+		"one of three is enough again, but volumes are in all": {
+			existing: "c,b,a", seed: []string{"a", "b", "c"}, want: []string{"c", "b", "a"},
+		},
+		"the owner's one of three, but volumes are in all": {
+			existing: "c,b,a", pinned: []string{"b"}, seed: []string{"a", "b", "c"}, want: []string{"c", "b", "a"},
+		},
+		"the owner's one and two more": {
+			existing: "b", pinned: []string{"a", "b", "c"}, zonal: true, seed: []string{"a", "b", "c"}, want: []string{"b", "a", "c"},
+		},
+		"the seed has no zones": {want: nil},
+		"the owner's":           {pinned: []string{"a"}, seed: []string{"a", "b", "c"}, workers: []string{"b"}, mode: enforce, want: []string{"a"}},
+		"the owner's three":     {pinned: []string{"c", "a", "d"}, zonal: true, seed: []string{"a", "b", "c", "d"}, want: []string{"c", "a", "d"}},
 		"volumes are in another than the owner's": {
 			existing: "b", pinned: []string{"a"}, seed: []string{"a", "b"}, want: []string{"b", "a"},
 		},

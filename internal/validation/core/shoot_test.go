@@ -438,13 +438,6 @@ func TestValidateShootUpdate(t *testing.T) {
 			},
 			change: func(s *v1beta1.Shoot) { s.Spec.SecretBindingName, s.Spec.CredentialsBindingName = nil, new("local") },
 		},
-		"the failure tolerance stays": {
-			old: func(s *v1beta1.Shoot) {
-				s.Spec.ControlPlane = &v1beta1.ControlPlane{HighAvailability: &v1beta1.HighAvailability{FailureTolerance: v1beta1.FailureTolerance{Type: v1beta1.FailureToleranceTypeNode}}}
-			},
-			change: func(s *v1beta1.Shoot) { s.Spec.ControlPlane = nil },
-			want:   []string{"FieldValueInvalid spec.controlPlane.highAvailability.failureTolerance.type"},
-		},
 		"kubelets that do not start stay as they are": {
 			old: kubeletsThatDoNotStart,
 			change: func(s *v1beta1.Shoot) {

@@ -239,23 +239,34 @@ func controlPlaneUpdate(shoot, old *corev1beta1.Shoot, path *field.Path) field.E
 	}
 	typePath := path.Child("highAvailability", "failureTolerance", "type")
 	now, then := tolerance(&shoot.Spec), tolerance(&old.Spec)
-	if then != "" && now != then {
-		errs = append(errs, field.Invalid(typePath, now, "cannot be changed once it is set"))
+	switch {
+	case now == then:
+	case now == "":
+		errs = append(errs, field.Invalid(typePath, now, "cannot be removed, as an etcd cluster of three members cannot become one of a single member"))
+	// A hibernated cluster has no control plane that could become highly available, and no members of etcd that could move to other zones.
+	case shoot.Status.Hibernated || shoot.HibernationWanted():
+		errs = append(errs, field.Forbidden(typePath, "cannot be changed while the cluster is hibernated"))
 	}
-	// A hibernated cluster has no control plane that could become highly available.
-	if then == "" && now != "" && (shoot.Status.Hibernated || shoot.HibernationWanted()) {
-		errs = append(errs, field.Forbidden(typePath, "cannot be set while the cluster is hibernated"))
-	}
-	zones := func(spec *corev1beta1.ShootSpec) []string {
-		if spec.ControlPlane == nil {
-			return nil
-		}
-		return spec.ControlPlane.Zones
-	}
-	if !equal(zones(&shoot.Spec), zones(&old.Spec)) {
-		errs = append(errs, field.Forbidden(path.Child("zones"), "cannot be changed"))
+	if zones, before := controlPlaneZones(&shoot.Spec), controlPlaneZones(&old.Spec); !equal(zones, before) && (now == then || !moreOrLess(zones, before)) {
+		errs = append(errs, field.Forbidden(path.Child("zones"), "cannot be changed, except that zones are added or removed with another failure tolerance type"))
 	}
 	return errs
+}
+
+func controlPlaneZones(spec *corev1beta1.ShootSpec) []string {
+	if spec.ControlPlane == nil {
+		return nil
+	}
+	return spec.ControlPlane.Zones
+}
+
+// moreOrLess reports whether one of two lists of zones has all that the other has. Neither is empty.
+func moreOrLess(zones, before []string) bool {
+	shorter, longer := zones, before
+	if len(shorter) > len(longer) {
+		shorter, longer = longer, shorter
+	}
+	return len(shorter) > 0 && !slices.ContainsFunc(shorter, func(zone string) bool { return !slices.Contains(longer, zone) })
 }
 
 // encryptionUpdate refuses changes of the encryption configuration while another one is in progress, or while the cluster is hibernated.
