@@ -28,6 +28,7 @@ import (
 	"gardener.cloud/gardener/internal/gateway"
 	"gardener.cloud/gardener/internal/machinecontroller"
 	"gardener.cloud/gardener/internal/nodeagent"
+	"gardener.cloud/gardener/internal/nodeproblemdetector"
 	"gardener.cloud/gardener/internal/operator"
 	"gardener.cloud/gardener/internal/provider/hosts"
 	"gardener.cloud/gardener/internal/provider/local"
@@ -62,6 +63,7 @@ var commands = map[string]func() *cobra.Command{
 	machinecontroller.HostsName: machinecontroller.NewHostsCommand,
 	machinecontroller.LocalName: machinecontroller.NewLocalCommand,
 	nodeagent.Name:              nodeagent.NewCommand,
+	nodeproblemdetector.Name:    nodeproblemdetector.NewCommand,
 	operator.Name:               operator.Component().Command,
 	resourcemanager.Name:        resourcemanager.Component().Command,
 	scheduler.Name:              scheduler.Component().Command,

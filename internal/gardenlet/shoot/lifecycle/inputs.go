@@ -193,7 +193,8 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 			Run: run, IfPresent: append([]string{infrastructureTask, infrastructure.ControlPlaneTask}, s.extensions.IDsBeforeWorker()...),
 			OperatingSystemConfigs: early.OperatingSystemConfigs, Worker: source.Worker, TunnelServer: source.TunnelServer,
 			TunnelAgent: source.TunnelAgent, APIServerProxy: source.APIServerProxy, CoreDNS: source.CoreDNS, MetricsServer: source.MetricsServer,
-			Replicas: o.Replicas(), ReplacesCAs: o.ReplacesCAs(),
+			NodeProblemDetector: source.NodeProblemDetector,
+			Replicas:            o.Replicas(), ReplacesCAs: o.ReplacesCAs(),
 			UpdatesInPlace: slices.ContainsFunc(shoot.Spec.Provider.Workers, updatedInPlace), Hibernates: k == kindHibernating, Deletes: k == kindDeletion, Restores: restores,
 			MachineControllerManager: source.MachineControllerManager,
 		}
