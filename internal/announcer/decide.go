@@ -2,7 +2,8 @@ package announcer
 
 import (
 	"cmp"
-	"hash/fnv"
+	"crypto/sha256"
+	"encoding/binary"
 	"slices"
 	"time"
 
@@ -92,11 +93,10 @@ func eligible(service *corev1.Service, address string, nodes []corev1.Node, endp
 	return names
 }
 
-// weight is a number that depends on both.
+// weight is a number that depends on both. Of a weaker hash, the order would be the same for most addresses.
 func weight(node, address string) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(node + " " + address))
-	return h.Sum64()
+	sum := sha256.Sum256([]byte(node + " " + address))
+	return binary.BigEndian.Uint64(sum[:8])
 }
 
 // usable says whether a node may answer for addresses.
