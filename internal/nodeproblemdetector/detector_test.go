@@ -89,8 +89,13 @@ func TestDetector(t *testing.T) {
 		},
 		"the kubelet starts often": {
 			steps: []step{
-				{0, started(kubeletUnit)}, {time.Minute, started(kubeletUnit)}, {2 * time.Minute, started(kubeletUnit)}, {3 * time.Minute, started(containerdUnit)},
-				{4 * time.Minute, started(kubeletUnit)}, {5 * time.Minute, started(kubeletUnit)}, {6 * time.Minute, started(kubeletUnit)},
+				{0, started(kubeletUnit)},
+				{time.Minute, started(kubeletUnit)},
+				{2 * time.Minute, started(kubeletUnit)},
+				{3 * time.Minute, started(containerdUnit)},
+				{4 * time.Minute, started(kubeletUnit)},
+				{5 * time.Minute, started(kubeletUnit)},
+				{6 * time.Minute, started(kubeletUnit)},
 			},
 			at:     7 * time.Minute,
 			events: []event{{"Warning", "FrequentKubeletRestart", "kubelet.service has started 5 times or more in 20 minutes"}},
@@ -111,7 +116,9 @@ func TestDetector(t *testing.T) {
 		"the kernel waits for devices often": {
 			steps: []step{{0, kernelSays(waits, true)}, {0, kernelSays(waits, false)}, {0, kernelSays(waits, false)}, {0, kernelSays(waits, false)}},
 			events: []event{
-				{"Warning", "UnregisterNetDevice", waits}, {"Warning", "UnregisterNetDevice", waits}, {"Warning", "UnregisterNetDevice", waits},
+				{"Warning", "UnregisterNetDevice", waits},
+				{"Warning", "UnregisterNetDevice", waits},
+				{"Warning", "UnregisterNetDevice", waits},
 				{"Warning", "FrequentUnregisterNetDevice", "The kernel has waited for network devices 3 times or more in 20 minutes"},
 			},
 			bad: map[corev1.NodeConditionType]problem{

@@ -88,31 +88,38 @@ func TestGiveAddresses(t *testing.T) {
 		"the oldest first, and two shoots never have one address": {
 			[]hostsv1alpha1.AddressPool{pool("p", two, nil)},
 			[]hostsv1alpha1.AddressClaim{claim("b", "1", time.Minute), claim("a", "1", time.Second), claim("a", "2", time.Hour)},
-			map[string]string{"a/2": "192.0.2.1", "b/1": "192.0.2.2", "a/1": "no IPv4 address is left (pools of this shoot: 1)"}, 2,
+			map[string]string{"a/2": "192.0.2.1", "b/1": "192.0.2.2", "a/1": "no IPv4 address is left (pools of this shoot: 1)"},
+			2,
 		},
 		"overlapping pools do not give an address twice": {
 			[]hostsv1alpha1.AddressPool{pool("p", two, []string{"a"}), pool("q", two, []string{"b"})},
 			[]hostsv1alpha1.AddressClaim{claim("a", "1", 0), claim("b", "1", 0)},
-			map[string]string{"a/1": "192.0.2.1", "b/1": "192.0.2.2"}, 2,
+			map[string]string{"a/1": "192.0.2.1", "b/1": "192.0.2.2"},
+			2,
 		},
 		"an address stays, though an older claim waits": {
 			[]hostsv1alpha1.AddressPool{pool("p", []string{"192.0.2.1"}, nil, assigned("192.0.2.1", "a", "young"))},
 			[]hostsv1alpha1.AddressClaim{claim("a", "young", 0), claim("a", "old", time.Hour)},
-			map[string]string{"a/young": "192.0.2.1", "a/old": "no IPv4 address is left (pools of this shoot: 1)"}, 1,
+			map[string]string{"a/young": "192.0.2.1", "a/old": "no IPv4 address is left (pools of this shoot: 1)"},
+			1,
 		},
 		"an address of a claim that is gone is free": {
 			[]hostsv1alpha1.AddressPool{pool("p", []string{"192.0.2.1"}, nil, assigned("192.0.2.1", "a", "gone"))},
 			[]hostsv1alpha1.AddressClaim{claim("a", "new", 0)},
-			map[string]string{"a/new": "192.0.2.1"}, 1,
+			map[string]string{"a/new": "192.0.2.1"},
+			1,
 		},
 		"the address of a claim whose pool is gone is not given to another": {
 			[]hostsv1alpha1.AddressPool{pool("p", two, nil)},
 			[]hostsv1alpha1.AddressClaim{claim("a", "1", time.Hour), claim("b", "1", 0, has("192.0.2.1"))},
-			map[string]string{"a/1": "192.0.2.2", "b/1": "192.0.2.1"}, 1,
+			map[string]string{"a/1": "192.0.2.2", "b/1": "192.0.2.1"},
+			1,
 		},
 		"an address that was removed from its pool stays": {
 			[]hostsv1alpha1.AddressPool{pool("p", two, nil, assigned("192.0.2.9", "a", "1"))},
-			[]hostsv1alpha1.AddressClaim{claim("a", "1", 0)}, map[string]string{"a/1": "192.0.2.9"}, 1,
+			[]hostsv1alpha1.AddressClaim{claim("a", "1", 0)},
+			map[string]string{"a/1": "192.0.2.9"},
+			1,
 		},
 		"the address that it asks for": {
 			[]hostsv1alpha1.AddressPool{pool("p", two, nil)},
@@ -120,22 +127,26 @@ func TestGiveAddresses(t *testing.T) {
 			map[string]string{
 				"a/1": "192.0.2.2", "a/2": "the address 192.0.2.2 is not in a pool, or it is used (pools of this shoot: 1)",
 				"a/3": "the address 192.0.2.3 is not in a pool, or it is used (pools of this shoot: 1)",
-			}, 1,
+			},
+			1,
 		},
 		"a pool of other shoots": {
 			[]hostsv1alpha1.AddressPool{pool("p", two, []string{"shoot--dev--*"})},
 			[]hostsv1alpha1.AddressClaim{claim("shoot--dev--a", "1", 0), claim("shoot--prod--a", "1", 0)},
-			map[string]string{"shoot--dev--a/1": "192.0.2.1", "shoot--prod--a/1": "no IPv4 address is left (pools of this shoot: 0)"}, 1,
+			map[string]string{"shoot--dev--a/1": "192.0.2.1", "shoot--prod--a/1": "no IPv4 address is left (pools of this shoot: 0)"},
+			1,
 		},
 		"the other family": {
 			[]hostsv1alpha1.AddressPool{pool("p", []string{"192.0.2.1", "2001:db8::/64"}, nil)},
 			[]hostsv1alpha1.AddressClaim{claim("a", "1", time.Hour, v6), claim("a", "2", 0)},
-			map[string]string{"a/1": "2001:db8::", "a/2": "192.0.2.1"}, 2,
+			map[string]string{"a/1": "2001:db8::", "a/2": "192.0.2.1"},
+			2,
 		},
 		"a pool that is not valid gives none, and keeps what it gave": {
 			[]hostsv1alpha1.AddressPool{pool("p", []string{"192.0.2.1", "x"}, nil, assigned("192.0.2.1", "a", "1"))},
 			[]hostsv1alpha1.AddressClaim{claim("a", "1", 0), claim("a", "2", 0)},
-			map[string]string{"a/1": "192.0.2.1", "a/2": "no IPv4 address is left (pools of this shoot: 1)"}, 1,
+			map[string]string{"a/1": "192.0.2.1", "a/2": "no IPv4 address is left (pools of this shoot: 1)"},
+			1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
