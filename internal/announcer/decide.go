@@ -41,6 +41,7 @@ type view struct {
 	held     bool     // the node answers now
 	lease    *coordinationv1.Lease
 	quiet    time.Duration // how long this node has not seen the Lease change: clocks of nodes may differ
+	unable   time.Duration // how long this node does not try any more, as it could not answer
 }
 
 // decide returns what the node does. The holder of the Lease answers. It keeps an address that no node is eligible for, as nobody is better.
@@ -51,6 +52,8 @@ func decide(v view) verdict {
 	}
 	rank := slices.Index(v.eligible, v.node)
 	switch {
+	case v.unable > 0:
+		return verdict{write: holder == v.node, again: v.unable}
 	case holder == v.node && rank < 0 && len(v.eligible) > 0:
 		return verdict{write: true}
 	case holder == v.node && v.held && v.quiet < renewPeriod:

@@ -32,6 +32,8 @@ func TestDecide(t *testing.T) {
 		"the holder is dead, and it is the turn of another": {view{node: "b", eligible: []string{"a", "b"}, lease: of("c"), quiet: leaseDuration}, verdict{again: turn}},
 		"the holder is not eligible any more":               {view{node: "a", eligible: []string{"b"}, held: true, lease: of("a")}, verdict{write: true}},
 		"no node is eligible, so the holder keeps it":       {view{node: "a", held: true, lease: of("a"), quiet: time.Hour}, verdict{hold: true, write: true, again: renewPeriod}},
+		"the holder cannot answer":                          {view{node: "a", eligible: []string{"a"}, lease: of("a"), unable: time.Second}, verdict{write: true, again: time.Second}},
+		"a node that could not answer waits":                {view{node: "a", eligible: both, quiet: time.Hour, unable: time.Second}, verdict{again: time.Second}},
 		"another node took it":                              {view{node: "a", eligible: both, held: true, lease: of("b")}, verdict{again: leaseDuration}},
 	} {
 		t.Run(name, func(t *testing.T) {

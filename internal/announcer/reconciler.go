@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -159,7 +158,9 @@ func (r *Announcer) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	case !decision.hold && v.held:
 		r.drop(ctx, req.NamespacedName, address)
 	case !decision.hold && decision.write: // of a process of this node that has ended
-		r.write(ctx, req.NamespacedName, address, v.lease, "")
+		if !r.write(ctx, req.NamespacedName, address, v.lease, "") {
+			decision.again = time.Second
+		}
 	}
 	return reconcile.Result{RequeueAfter: decision.again}, nil
 }
@@ -186,9 +187,7 @@ func (r *Announcer) look(ctx context.Context, service *corev1.Service, address n
 	now := r.Clock.Now()
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	if r.unable[address].After(now) {
-		v.eligible = slices.DeleteFunc(v.eligible, func(node string) bool { return node == r.Node })
-	}
+	v.unable = max(0, r.unable[address].Sub(now))
 	state := observation{holder: ptr.Deref(lease.Spec.HolderIdentity, ""), renewed: ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time, at: now}
 	if before, ok := r.seen[leaseName(address)]; ok && before.holder == state.holder && before.renewed.Equal(state.renewed) {
 		state.at = before.at
@@ -218,6 +217,10 @@ func (r *Announcer) hold(ctx context.Context, service client.ObjectKey, address 
 		r.mutex.Unlock()
 		r.drop(ctx, service, address)
 		return unablePeriod
+	}
+	if !r.note(service, address) { // the process ended meanwhile, and has left the address
+		_ = r.Network.Drop(address)
+		return 0
 	}
 	if v.held { // after it is renewed: that needs no API server
 		r.write(ctx, service, address, v.lease, r.Node)

@@ -241,7 +241,7 @@ func (c *cli) checkSeeds(ctx context.Context, g *garden, r recovery) (*metav1.Mi
 // isLost returns why a seed is not lost: its gardenlet reports, or has reported just now, or it is not known whether it has ever reported.
 func isLost(seed *corev1beta1.Seed, renewed *metav1.MicroTime, now time.Time) error {
 	if renewed != nil && now.Sub(renewed.Time) < silence {
-		return fmt.Errorf("seed %q is not lost: its gardenlet has reported less than %s ago; to move its shoots, use migrate", seed.Name, silence)
+		return fmt.Errorf("seed %q is not lost: its gardenlet has reported less than %s ago; to move its shoots, use migrate, after they are restored there", seed.Name, silence)
 	}
 	ready := kube.Condition(seed.Status.Conditions, corev1beta1.SeedGardenletReady)
 	switch {

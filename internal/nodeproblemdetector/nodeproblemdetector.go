@@ -156,6 +156,8 @@ type reporter struct {
 	recorder record.EventRecorder
 	clock    clock.Clock
 	log      logr.Logger
+	// retry is when conditions may be written after a failure. Observations are not held up by an API that does not respond.
+	retry time.Time
 }
 
 // run reports observations until the context ends.
@@ -175,7 +177,9 @@ func (r *reporter) run(ctx context.Context, observations <-chan observation, fai
 			r.events(o(r.detector, r.clock.Now()))
 		case <-again.C():
 		}
-		if r.detector.known() { // the first time, all conditions are written at once
+		if wait := r.retry.Sub(r.clock.Now()); wait > 0 {
+			again.Reset(wait)
+		} else if r.detector.known() { // the first time, all conditions are written at once
 			again.Reset(r.report(ctx))
 		}
 	}
@@ -196,7 +200,9 @@ func (r *reporter) report(ctx context.Context) time.Duration {
 	conditions, ends := r.detector.conditions(now)
 	if err := r.node.report(ctx, conditions, now); err != nil {
 		r.log.Error(err, "Writing conditions again", "after", retryAfter.String())
-		return wait.Jitter(retryAfter, jitter)
+		after := wait.Jitter(retryAfter, jitter)
+		r.retry = r.clock.Now().Add(after)
+		return after
 	}
 	next := r.node.at.Add(heartbeat).Sub(now)
 	if ends > 0 {

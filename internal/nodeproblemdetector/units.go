@@ -84,6 +84,8 @@ func (u *units) machineStart(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	defer closeConn()
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
 	micros, err := property(ctx, conn, systemdPath, managerInterface, "UserspaceTimestampMonotonic")
 	return time.Duration(micros) * time.Microsecond, err //nolint:gosec // it is smaller than 200000 years
 }

@@ -122,13 +122,14 @@ func (r *reconciler) release(ctx context.Context, service string, keep func(*hos
 
 // finish lets a Service go, or be of another type.
 func (r *reconciler) finish(ctx context.Context, service *corev1.Service) error {
+	// First: with its claim, the address may go to another cluster.
+	if err := r.setIngress(ctx, service, nil); err != nil {
+		return err
+	}
 	// By its name: the claim may not be in the cache yet.
 	claim := &hostsv1alpha1.AddressClaim{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: nameOf(service)}}
 	if err := r.seedClient.Delete(ctx, claim); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete AddressClaim %q: %w", claim.Name, err)
-	}
-	if err := r.setIngress(ctx, service, nil); err != nil {
-		return err
 	}
 	before := service.DeepCopy()
 	controllerutil.RemoveFinalizer(service, servicehelpers.LoadBalancerCleanupFinalizer)
@@ -156,6 +157,9 @@ func (r *reconciler) assign(ctx context.Context, service *corev1.Service) error 
 	case err != nil:
 		return fmt.Errorf("read AddressClaim %q: %w", nameOf(service), err)
 	case claim.Spec != spec: // its deletion brings the Service back
+		if err := r.setIngress(ctx, service, nil); err != nil {
+			return err
+		}
 		return r.seedClient.Delete(ctx, claim, client.Preconditions{UID: &claim.UID})
 	case claim.Status.Address == "" && claim.Status.Message == "": // new
 		return nil

@@ -11,6 +11,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log"
 	"log/slog"
 	"net"
@@ -35,6 +36,10 @@ import (
 const (
 	// maxRequests is how many requests of one kube-apiserver are open in a gateway's pod, watches included. All shoots share its memory.
 	maxRequests = 10000
+	// maxStreams is how many of them a connection of HTTP/2 has, and maxHeader the size of the headers of one.
+	maxStreams, maxHeader = 100, 128 << 10
+	// maxCertificates is the length of a client's chain. Each request verifies it.
+	maxCertificates = 5
 	// headersWithin limits the handshake and the headers of a request, clientIdle a connection without requests. Requests have no limit: watches
 	// and the streams of exec and port-forward last as long as both sides like.
 	headersWithin, clientIdle = 10 * time.Second, 3 * time.Minute
@@ -111,6 +116,12 @@ func (s *state) next(v Server) *state {
 		Certificates: []tls.Certificate{v.Credentials.server}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
 		// Like kube-apiserver: certificates are verified with each request, and a token counts beside one that is not valid.
 		ClientAuth: tls.RequestClientCert, ClientCAs: v.Credentials.clientCAs,
+		VerifyConnection: func(c tls.ConnectionState) error {
+			if len(c.PeerCertificates) > maxCertificates {
+				return fmt.Errorf("the client presents %d certificates", len(c.PeerCertificates))
+			}
+			return nil
+		},
 		// A ticket of one kube-apiserver would be accepted for another.
 		SessionTicketsDisabled: true,
 	}
@@ -210,8 +221,11 @@ func (t *Terminator) serve(ctx context.Context, listener net.Listener) error {
 		Handler: t, ReadHeaderTimeout: headersWithin, IdleTimeout: clientIdle,
 		TLSConfig:   &tls.Config{GetConfigForClient: t.configure, MinVersion: tls.VersionTLS12},
 		ConnContext: withConnection,
-		HTTP2:       &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, MaxReceiveBufferPerStream: streamBuffer},
-		ErrorLog:    t.details,
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout: pingAfter, PingTimeout: pingTimeout, MaxReceiveBufferPerStream: streamBuffer, MaxConcurrentStreams: maxStreams,
+		},
+		MaxHeaderBytes: maxHeader,
+		ErrorLog:       t.details,
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.ServeTLS(connections{listener}, "", "") }()
@@ -303,6 +317,7 @@ func (t *Terminator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	u, accepted := current.user(r)
 	if !accepted {
+		w.Header().Set("Connection", "close") // the check of the next certificate costs the client a handshake
 		t.refuse(w, http.StatusUnauthorized, "Unauthorized")
 		return
 	}

@@ -17,6 +17,8 @@ const (
 	dialTimeout, handshakeTimeout = 3 * time.Second, 10 * time.Second
 	// A connection is idle for idleTimeout at most. Without an answer to a ping, it is closed, and its requests with it.
 	idleTimeout, pingAfter, pingTimeout = 90 * time.Second, 30 * time.Second, 15 * time.Second
+	// bodyConnections is how many connections for requests with a body are kept for a pod, and bodyIdle for how long: shorter than the kube-apiserver keeps them.
+	bodyConnections, bodyIdle = 64, 30 * time.Second
 
 	// streamBuffer is what is kept of a body that the other side does not read. The window of a connection is more than all its streams take, so
 	// that none of them waits for the client of another.
@@ -25,9 +27,10 @@ const (
 
 // upstream are the connections to the pods of a kube-apiserver with one client certificate, or without.
 type upstream struct {
-	// many is for usual requests, many of which share a connection of HTTP/2. single is for those that take the connection over, as exec and
-	// port-forward do, which needs HTTP/1.1.
-	many, single *http.Transport
+	// many is for requests without a body, many of which share a connection of HTTP/2. bodies is for those with one: a kube-apiserver ends connections of
+	// HTTP/2 now and then, and a body cannot be sent again. single is for those that take the connection over, as exec and port-forward do. Both have
+	// HTTP/1.1.
+	many, bodies, single *http.Transport
 }
 
 // newUpstream returns one without connections. The certificate may be nil.
@@ -51,12 +54,16 @@ func newUpstream(c *Credentials, certificate *tls.Certificate) upstream {
 			DisableCompression: true,
 		}
 	}
-	return upstream{many: transport(true), single: transport(false)}
+	bodies, single := transport(false), transport(false)
+	bodies.MaxIdleConnsPerHost, bodies.IdleConnTimeout = bodyConnections, bodyIdle
+	single.DisableKeepAlives = true // what a pod of a user has left in a connection must not answer another one
+	return upstream{many: transport(true), bodies: bodies, single: single}
 }
 
 // close closes the connections when their requests are done.
 func (u upstream) close() {
 	u.many.CloseIdleConnections()
+	u.bodies.CloseIdleConnections()
 	u.single.CloseIdleConnections()
 }
 
@@ -70,8 +77,11 @@ type forward struct {
 // RoundTrip implements http.RoundTripper.
 func (f forward) RoundTrip(r *http.Request) (*http.Response, error) {
 	transport := f.many
-	if r.Header.Get("Upgrade") != "" {
+	switch {
+	case r.Header.Get("Upgrade") != "":
 		transport = f.single
+	case r.Body != nil && r.Body != http.NoBody:
+		transport = f.bodies
 	}
 	pods := f.state.endpoints
 	if len(pods) == 0 {

@@ -98,7 +98,11 @@ type addressBook struct {
 	ranges map[string][]addressRange // of each pool that is valid
 	owners map[string]types.UID      // the claim of each address
 	given  map[types.UID]string      // the address of each claim
+	counts map[string]int            // addresses of each control plane
 }
+
+// addressesPerShoot is how many addresses a shoot can have.
+const addressesPerShoot = 20
 
 func (b *addressBook) give(address string, claim types.UID) {
 	b.owners[address], b.given[claim] = claim, address
@@ -110,7 +114,7 @@ func giveAddresses(pools []hostsv1alpha1.AddressPool, claims []hostsv1alpha1.Add
 	slices.SortFunc(claims, func(a, b hostsv1alpha1.AddressClaim) int { // the oldest first
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
 	})
-	book := &addressBook{pools: pools, ranges: map[string][]addressRange{}, owners: map[string]types.UID{}, given: map[types.UID]string{}}
+	book := &addressBook{pools: pools, ranges: map[string][]addressRange{}, owners: map[string]types.UID{}, given: map[types.UID]string{}, counts: map[string]int{}}
 	exists := map[types.UID]bool{}
 	for i := range claims {
 		exists[claims[i].UID] = true
@@ -126,6 +130,11 @@ func giveAddresses(pools []hostsv1alpha1.AddressPool, claims []hostsv1alpha1.Add
 	for i := range claims { // also those whose pool is gone
 		if claim := &claims[i]; claim.Status.Address != "" && book.owners[claim.Status.Address] == "" && book.given[claim.UID] == "" {
 			book.give(claim.Status.Address, claim.UID)
+		}
+	}
+	for i := range claims {
+		if book.given[claims[i].UID] != "" {
+			book.counts[claims[i].Namespace]++
 		}
 	}
 	for i := range claims {
@@ -159,6 +168,10 @@ func (b *addressBook) serve(claim *hostsv1alpha1.AddressClaim) {
 		claim.Status = hostsv1alpha1.AddressClaimStatus{Address: address}
 		return
 	}
+	if has := b.counts[claim.Namespace]; has >= addressesPerShoot {
+		claim.Status = hostsv1alpha1.AddressClaimStatus{Message: fmt.Sprintf("this shoot has %d addresses, and cannot have more", has)}
+		return
+	}
 	fitting := 0
 	for i := range b.pools {
 		pool := &b.pools[i]
@@ -168,6 +181,7 @@ func (b *addressBook) serve(claim *hostsv1alpha1.AddressClaim) {
 		fitting++
 		if address := b.free(b.ranges[pool.Name], claim); address != "" {
 			b.give(address, claim.UID)
+			b.counts[claim.Namespace]++
 			pool.Status.Assigned = append(pool.Status.Assigned, hostsv1alpha1.AssignedAddress{
 				Address: address, Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
 			})
@@ -199,7 +213,7 @@ func fitsFamily(address string, claim *hostsv1alpha1.AddressClaim) bool {
 func (b *addressBook) free(ranges []addressRange, claim *hostsv1alpha1.AddressClaim) string {
 	if claim.Spec.Address != "" {
 		wanted, err := netip.ParseAddr(claim.Spec.Address)
-		if err != nil || b.owners[wanted.String()] != "" || !fitsFamily(claim.Spec.Address, claim) ||
+		if err != nil || wanted.Zone() != "" || b.owners[wanted.String()] != "" || !fitsFamily(claim.Spec.Address, claim) ||
 			!slices.ContainsFunc(ranges, func(r addressRange) bool { return r.contains(wanted) }) {
 			return ""
 		}

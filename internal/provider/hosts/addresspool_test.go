@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -103,6 +104,12 @@ func TestGiveAddresses(t *testing.T) {
 			map[string]string{"a/young": "192.0.2.1", "a/old": "no IPv4 address is left (pools of this shoot: 1)"},
 			1,
 		},
+		"an address with a zone is none of a pool": {
+			[]hostsv1alpha1.AddressPool{pool("p", []string{"2001:db8::1-2001:db8::9"}, nil)},
+			[]hostsv1alpha1.AddressClaim{claim("a", "1", 0, v6, asks("2001:db8::5%x"))},
+			map[string]string{"a/1": "the address 2001:db8::5%x is not in a pool, or it is used (pools of this shoot: 1)"},
+			0,
+		},
 		"an address of a claim that is gone is free": {
 			[]hostsv1alpha1.AddressPool{pool("p", []string{"192.0.2.1"}, nil, assigned("192.0.2.1", "a", "gone"))},
 			[]hostsv1alpha1.AddressClaim{claim("a", "new", 0)},
@@ -167,5 +174,24 @@ func TestGiveAddresses(t *testing.T) {
 				t.Errorf("a second pass changes pools:\n%s", diff)
 			}
 		})
+	}
+}
+
+// A shoot cannot take a whole pool.
+func TestAddressesPerShoot(t *testing.T) {
+	pools := []hostsv1alpha1.AddressPool{{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: hostsv1alpha1.AddressPoolSpec{Addresses: []string{"192.0.2.0/24"}}}}
+	var claims []hostsv1alpha1.AddressClaim
+	for i := range addressesPerShoot + 1 {
+		name := fmt.Sprintf("%02d", i)
+		claims = append(claims, hostsv1alpha1.AddressClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID(name)}, Spec: hostsv1alpha1.AddressClaimSpec{Family: corev1.IPv4Protocol},
+		})
+	}
+	giveAddresses(pools, claims, time.Unix(0, 0))
+	if last := claims[addressesPerShoot].Status; last.Address != "" || last.Message != "this shoot has 20 addresses, and cannot have more" {
+		t.Errorf("after %d addresses: %+v", addressesPerShoot, last)
+	}
+	if got := len(pools[0].Status.Assigned); got != addressesPerShoot {
+		t.Errorf("the pool has given %d addresses", got)
 	}
 }

@@ -122,7 +122,11 @@ func announcer(image string) []client.Object {
 	leases := metav1.ObjectMeta{Namespace: hostsv1alpha1.LeaseNamespace, Name: announcerName}
 	subjects := account(meta.Namespace, meta.Name)
 	return []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: leases.Namespace, Labels: map[string]string{constants.ShootNoCleanup: "true"}}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: leases.Namespace, Labels: map[string]string{constants.ShootNoCleanup: "true"},
+			// It goes with the cluster: the namespace controller does not finish while the API of metrics-server has no pods any more.
+			Annotations: map[string]string{resourcesv1alpha1.KeepObject: "true"},
+		}},
 		&corev1.ServiceAccount{ObjectMeta: meta},
 		&rbacv1.ClusterRole{ObjectMeta: reader, Rules: []rbacv1.PolicyRule{
 			rule("", []string{"nodes", "services"}, "get", "list", "watch"), rule("discovery.k8s.io", []string{"endpointslices"}, "get", "list", "watch"),

@@ -15,7 +15,8 @@ import (
 // canMove checks that the control plane can be migrated from one seed to the other.
 func canMove(in *input) error {
 	if unrestored(in.old.Status.LastOperation) {
-		return errors.New("the shoot cannot move again before the operation Restore has succeeded: its backups may not be complete on the seed yet")
+		return errors.New("the shoot cannot move again before the operation Restore has succeeded: its backups may not be complete on the seed yet. " +
+			"Repair what the operation waits for on this seed; if the seed is lost, an operator restores its shoots with gardenctl recover")
 	}
 	for _, seed := range []*corev1beta1.Seed{in.oldSeed, in.seed} {
 		if seed.Spec.Backup == nil {
