@@ -55,6 +55,14 @@ distribution: tools ## Build Kubernetes, containerd, the machine image and all o
 build: ## Build all commands into bin/.
 	@$(BUILD) ./cmd/...
 
+.PHONY: build-amd64
+build-amd64: ## Build the binary with all server components for amd64, into bin/amd64.
+	@GOOS=linux GOARCH=amd64 $(BUILD)amd64/ ./cmd/gardener
+
+.PHONY: build-arm64
+build-arm64: ## Build the binary with all server components for arm64, into bin/arm64.
+	@GOOS=linux GOARCH=arm64 $(BUILD)arm64/ ./cmd/gardener
+
 .PHONY: tools
 tools: ## Build the command line tools, and the binary with all server components, into bin/.
 	@test -e bin/gardener || echo "Compiling Gardener: some minutes the first time"

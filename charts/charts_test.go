@@ -127,7 +127,7 @@ func TestProviderHosts(t *testing.T) {
 			t.Errorf("%s is deleted with the extension, and the inventory with it", object.GetName())
 		}
 	}
-	if len(objects)+2 != len(rendered) {
+	if len(objects)+4 != len(rendered) {
 		t.Errorf("%d objects, of which %d are no definitions", len(rendered), len(objects))
 	}
 	golden.Objects(t, "provider-hosts.yaml", objects)

@@ -38,7 +38,7 @@ done
 
 # Those of provider-hosts are in its chart only. gardener-resource-manager keeps them when the extension is uninstalled: they are the inventory.
 go tool -modfile="$tools" controller-gen crd paths=./api/provider/hosts/v1alpha1 output:crd:dir="$out"
-for kind in hosts hostclaims; do
+for kind in hosts hostclaims addresspools addressclaims; do
   sed '0,/^  annotations:$/s||&\n    resources.gardener.cloud/keep-object: "true"|' \
     "$out/hosts.provider.extensions.gardener.cloud_$kind.yaml" > "charts/provider-hosts/templates/crd-$kind.yaml"
 done

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -264,7 +265,7 @@ func (u *upRun) samples() ([]client.Object, error) {
 			if err != nil {
 				return nil, err
 			}
-			if err := setInfrastructure(object, kubeconfig); err != nil {
+			if err := setInfrastructure(object, kubeconfig, u.state.Clusters[0].pods()); err != nil {
 				return nil, err
 			}
 		}
@@ -296,10 +297,15 @@ func setZones(profile *corev1beta1.CloudProfile, zones []string) {
 	}
 }
 
-// setInfrastructure sets the cluster whose pods are the machines of shoots with the credentials. With several seeds it is always the same one, so that a
-// control plane can move to another seed without its machines.
-func setInfrastructure(credentials *unstructured.Unstructured, kubeconfig []byte) error {
-	return unstructured.SetNestedField(credentials.Object, base64.StdEncoding.EncodeToString(kubeconfig), "data", "kubeconfig")
+// setInfrastructure sets the cluster whose pods, in the given network, are the machines of shoots with the credentials. With several seeds it is always the
+// same one, so that a control plane can move to another seed without its machines.
+func setInfrastructure(credentials *unstructured.Unstructured, kubeconfig []byte, pods netip.Prefix) error {
+	for key, value := range map[string][]byte{"kubeconfig": kubeconfig, "nodes": []byte(pods.String())} {
+		if err := unstructured.SetNestedField(credentials.Object, base64.StdEncoding.EncodeToString(value), "data", key); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // kubernetesVersions are those that shoots may have, the newest first.

@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -48,6 +50,7 @@ type cli struct {
 	in          io.Reader
 	out, errOut io.Writer
 	root, cache string
+	arch        []string
 	output      string
 }
 
@@ -76,7 +79,20 @@ write itself, from the recipes in distribution/, into a cache: artifacts in the 
 	return cmd
 }
 
+// open opens the distribution, for the architecture that is named.
 func (c *cli) open() (*distribution.Distribution, error) {
+	if len(c.arch) > 1 {
+		return nil, fmt.Errorf("--arch: name one architecture, not %s", strings.Join(c.arch, ","))
+	}
+	all, err := c.openEach()
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// openEach opens the distribution for each architecture that is named, or else for that of this machine.
+func (c *cli) openEach() ([]*distribution.Distribution, error) {
 	root := c.root
 	if root == "" {
 		var err error
@@ -84,7 +100,23 @@ func (c *cli) open() (*distribution.Distribution, error) {
 			return nil, err
 		}
 	}
-	return distribution.Open(root, c.cache)
+	d, err := distribution.Open(root, c.cache)
+	if err != nil || len(c.arch) == 0 {
+		return []*distribution.Distribution{d}, err
+	}
+	var all []*distribution.Distribution
+	for _, arch := range c.arch {
+		of, err := d.For(arch)
+		if err != nil {
+			return nil, fmt.Errorf("--arch: %w", err)
+		}
+		all = append(all, of)
+	}
+	return all, nil
+}
+
+func (c *cli) archFlag(cmd *cobra.Command, usage string) {
+	cmd.Flags().StringSliceVar(&c.arch, "arch", nil, usage+": "+strings.Join(distribution.Architectures, ", ")+" (default: that of this machine)")
 }
 
 func (c *cli) build() *cobra.Command {
@@ -97,54 +129,76 @@ func (c *cli) build() *cobra.Command {
   distribution build --all
   distribution build kubernetes@v1.35.4 etcd
   distribution build --locked
+  distribution build --arch amd64,arm64 coredns haproxy
 
 build makes the products named, and what they are built on; without names, everything a landscape needs.
 Progress goes to stderr. An interrupted build leaves no incomplete artifact: run it again.
 
+For another architecture than that of this machine, Go programs are cross-compiled, and Debian packages are unpacked. Products with programs in C of
+their own, and Debian systems whose packages are configured, can only be built on a machine of the architecture: without names, they are left out.
+
 Debian packages that differ from the lock files are listed, as Debian publishes fixes and its mirrors keep no earlier versions. With --locked
 they are an error. Another archive under the same version is always one.`,
 		RunE: func(cmd *cobra.Command, refs []string) error {
-			start := time.Now()
-			d, err := c.open()
-			if err != nil {
-				return err
-			}
-			if locked {
-				d.Locks = distribution.RequireLocked
-			}
-			switch {
-			case all && len(refs) > 0:
+			if all && len(refs) > 0 {
 				return errors.New("name products or say --all, not both")
-			case all:
-				refs = d.All()
-			case len(refs) == 0:
-				refs = d.Default()
 			}
-			counter, stop := c.progress()
-			_, err = d.Build(cmd.Context(), counter, refs...)
-			stop()
+			each, err := c.openEach()
 			if err != nil {
 				return err
 			}
-			unlocked, err := d.Unlocked(refs...)
-			if err != nil {
-				return err
+			for _, d := range each {
+				if locked {
+					d.Locks = distribution.RequireLocked
+				}
+				if err := c.buildFor(cmd.Context(), d, all, refs); err != nil {
+					return err
+				}
 			}
-			for _, u := range unlocked {
-				fmt.Fprintf(c.errOut, "not locked: %s\n", u)
-			}
-			took := time.Since(start).Round(10 * time.Millisecond)
-			if counter.missing == 0 {
-				fmt.Fprintf(c.errOut, "nothing to build: all %d products are in the cache (%s)\n", counter.total, took)
-				return nil
-			}
-			fmt.Fprintf(c.errOut, "built %d of %d products in %s\n", counter.missing, counter.total, took)
 			return nil
 		},
 	}
+	c.archFlag(cmd, "the architectures to build for")
 	cmd.Flags().BoolVar(&all, "all", false, "also build products that a landscape does not need, in their standard versions")
 	cmd.Flags().BoolVar(&locked, "locked", false, "refuse Debian packages that differ from the lock files")
 	return cmd
+}
+
+// buildFor builds products for the architecture of d: those named, or without names those that a landscape needs, or all.
+func (c *cli) buildFor(ctx context.Context, d *distribution.Distribution, all bool, refs []string) error {
+	start := time.Now()
+	if len(refs) == 0 {
+		refs = d.Default()
+		if all {
+			refs = d.All()
+		}
+		for _, p := range d.NativeOnly() {
+			fmt.Fprintf(c.errOut, "not built for %s: %s, as %s\n", d.Architecture(), p.Product, p.Reason)
+		}
+	}
+	counter, stop := c.progress()
+	_, err := d.Build(ctx, counter, refs...)
+	stop()
+	if err != nil {
+		return err
+	}
+	unlocked, err := d.Unlocked(refs...)
+	if err != nil {
+		return err
+	}
+	for _, u := range unlocked {
+		fmt.Fprintf(c.errOut, "not locked: %s\n", u)
+	}
+	took, architecture := time.Since(start).Round(10*time.Millisecond), ""
+	if len(c.arch) > 0 {
+		architecture = " for " + d.Architecture()
+	}
+	if counter.missing == 0 {
+		fmt.Fprintf(c.errOut, "nothing to build%s: all %d products are in the cache (%s)\n", architecture, counter.total, took)
+		return nil
+	}
+	fmt.Fprintf(c.errOut, "built %d of %d products%s in %s\n", counter.missing, counter.total, architecture, took)
+	return nil
 }
 
 // progress writes the progress of a build to stderr until stop returns.
@@ -162,32 +216,41 @@ func (c *cli) progress() (p *counting, stop func()) {
 }
 
 func (c *cli) lock() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "lock [PRODUCT...]",
 		Short: "Write the Debian packages of products, with versions and hashes, into lock files",
 		Long: `Examples:
   distribution lock
   distribution lock machine-root
+  distribution lock --arch amd64,arm64
 
 lock builds products with Debian packages that are not in the cache, and writes which packages they consist of into debian-ARCHITECTURE.lock
 beside the recipe. For newer packages, first set debian.refreshed in the recipe to today.`,
 		RunE: func(cmd *cobra.Command, refs []string) error {
-			d, err := c.open()
+			each, err := c.openEach()
 			if err != nil {
 				return err
 			}
-			if len(refs) == 0 {
-				refs = d.All()
+			for _, d := range each {
+				products := refs
+				if len(products) == 0 {
+					products = d.All()
+				}
+				progress, stop := c.progress()
+				files, err := d.Lock(cmd.Context(), progress, products...)
+				stop()
+				for _, file := range files {
+					fmt.Fprintln(c.out, file)
+				}
+				if err != nil {
+					return err
+				}
 			}
-			progress, stop := c.progress()
-			files, err := d.Lock(cmd.Context(), progress, refs...)
-			stop()
-			for _, file := range files {
-				fmt.Fprintln(c.out, file)
-			}
-			return err
+			return nil
 		},
 	}
+	c.archFlag(cmd, "the architectures of the packages")
+	return cmd
 }
 
 // counting keeps the numbers that Begin reported.
@@ -208,7 +271,8 @@ func (c *cli) list() *cobra.Command {
 		Long: `Examples:
   distribution list
   distribution list -o wide
-  distribution list -o json`,
+  distribution list -o json
+  distribution list --arch arm64`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			d, err := c.open()
@@ -242,12 +306,13 @@ func (c *cli) list() *cobra.Command {
 			})
 		},
 	}
+	c.archFlag(cmd, "the architecture of the artifacts")
 	c.outputFlag(cmd, "json|yaml|wide")
 	return cmd
 }
 
 func (c *cli) path() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "path PRODUCT[@VERSION] [FILE]",
 		Short: "Print the path of an artifact, or of one of its binaries or files",
 		Long: `Examples:
@@ -277,6 +342,8 @@ func (c *cli) path() *cobra.Command {
 			return err
 		},
 	}
+	c.archFlag(cmd, "the architecture of the artifact")
+	return cmd
 }
 
 func (c *cli) images() *cobra.Command {
@@ -318,12 +385,13 @@ func (c *cli) images() *cobra.Command {
 			})
 		},
 	}
+	c.archFlag(cmd, "the architecture of the images")
 	c.outputFlag(cmd, "json|yaml")
 	return cmd
 }
 
 func (c *cli) sbom() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "sbom IMAGE",
 		Short: "Print the software bill of materials of an image, as CycloneDX JSON",
 		Long: `Examples:
@@ -349,6 +417,8 @@ sbom lists the Debian packages and the Go modules that an image of an artifact c
 			return err
 		},
 	}
+	c.archFlag(cmd, "the architecture of the image")
+	return cmd
 }
 
 func (c *cli) push() *cobra.Command {
@@ -360,38 +430,41 @@ func (c *cli) push() *cobra.Command {
 		Long: `Examples:
   distribution push registry.example.com/gardener --output image-vector-overwrite.yaml
   distribution push localhost:5000 kubernetes etcd
+  distribution push registry.example.com/gardener --arch amd64,arm64 --output image-vector-overwrite.yaml
 
 push pushes the images of the products named, or of all that are built, the image with all processes of Gardener (bin/gardener), and the
 charts. What the registry has already is not pushed again. Images keep their names below the registry, as in a mirror: registry.k8s.io/pause:3.10.2
 becomes REGISTRY/registry.k8s.io/pause:3.10.2. Each refers to an SBOM (CycloneDX) and a provenance statement (in-toto, SLSA). Charts are
 oci://REGISTRY/charts/operator, gardenlet and provider-local, and install the image that was pushed.
 
+With several architectures, a reference leads to an index of the images that are built for them, each with its own SBOM and statement; nodes pull
+that of their architecture. Of a product that is built for one of them only, it is that image. The executable for another architecture than
+that of this machine is that of "make build-ARCHITECTURE".
+
 The file of --output names the images and charts by their digests. It is for imageVectorOverwrite and chartsImageVectorOverwrite of the chart of
 gardener-operator. Credentials are those of "docker login". A registry at a loopback address is used without TLS.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := c.open()
+			each, err := c.openEach()
 			if err != nil {
 				return err
 			}
-			version, executable, err := d.Release()
+			version, _, err := each[0].Release()
 			if p.Version == "" {
 				if err != nil {
 					return fmt.Errorf("%w; name the version with --version", err)
 				}
 				p.Version = version
 			}
-			if p.Executable == "" {
-				p.Executable = executable
-			}
 			p.Registry, p.Progress = args[0], c.errOut
-			pushed, notBuilt, err := d.Push(cmd.Context(), p, args[1:]...)
+			for _, d := range each {
+				p.Architectures = append(p.Architectures, d.Architecture())
+			}
+			pushed, missing, err := each[0].Push(cmd.Context(), p, args[1:]...)
 			if err != nil {
 				return err
 			}
-			if len(notBuilt) > 0 {
-				fmt.Fprintf(c.errOut, "not built, so not pushed: %s; run: bin/distribution build %s\n", strings.Join(notBuilt, ", "), strings.Join(notBuilt, " "))
-			}
+			c.reportMissing(missing)
 			if output == "" {
 				return nil
 			}
@@ -402,11 +475,32 @@ gardener-operator. Credentials are those of "docker login". A registry at a loop
 			return os.WriteFile(output, file.Bytes(), 0o644)
 		},
 	}
+	c.archFlag(cmd, "the architectures to push for")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "the file that gets the references of images and charts with their digests")
 	cmd.Flags().StringVar(&p.Version, "version", "", "the version of charts, and the tag of the image of Gardener (default: that of the checkout)")
-	cmd.Flags().StringVar(&p.Executable, "executable", "", "the executable with all processes of Gardener (default: bin/gardener of the checkout)")
+	cmd.Flags().StringVar(&p.Executable, "executable", "", "the executable with all processes of Gardener (default: bin/gardener of the checkout, for another architecture bin/ARCHITECTURE/gardener)")
 	cmd.Flags().BoolVar(&p.Insecure, "insecure", false, "use the registry without TLS")
 	return cmd
+}
+
+// reportMissing says which products were not pushed.
+func (c *cli) reportMissing(missing []distribution.Missing) {
+	notBuilt := map[string][]string{}
+	for _, m := range missing {
+		if m.Reason == "" {
+			notBuilt[m.Architecture] = append(notBuilt[m.Architecture], m.Product)
+			continue
+		}
+		fmt.Fprintf(c.errOut, "not pushed for %s: %s, as it cannot be built here: %s\n", m.Architecture, m.Product, m.Reason)
+	}
+	for _, architecture := range slices.Sorted(maps.Keys(notBuilt)) {
+		flag := ""
+		if len(c.arch) > 0 {
+			flag = " --arch " + architecture
+		}
+		fmt.Fprintf(c.errOut, "not built, so not pushed: %s; run: bin/distribution build%s %s\n",
+			strings.Join(notBuilt[architecture], ", "), flag, strings.Join(notBuilt[architecture], " "))
+	}
 }
 
 func (c *cli) prune() *cobra.Command {

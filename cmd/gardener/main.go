@@ -14,6 +14,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"gardener.cloud/gardener/internal/admissioncontroller"
+	"gardener.cloud/gardener/internal/announcer"
 	"gardener.cloud/gardener/internal/apiserver"
 	"gardener.cloud/gardener/internal/backuprestore"
 	"gardener.cloud/gardener/internal/cloudcontroller"
@@ -27,6 +28,7 @@ import (
 	"gardener.cloud/gardener/internal/gateway"
 	"gardener.cloud/gardener/internal/machinecontroller"
 	"gardener.cloud/gardener/internal/nodeagent"
+	"gardener.cloud/gardener/internal/nodeproblemdetector"
 	"gardener.cloud/gardener/internal/operator"
 	"gardener.cloud/gardener/internal/provider/hosts"
 	"gardener.cloud/gardener/internal/provider/local"
@@ -42,13 +44,16 @@ var commands = map[string]func() *cobra.Command{
 	},
 	apiserver.Name:              apiserver.NewCommand,
 	backuprestore.Name:          backuprestore.NewCommand,
+	announcer.Name:              announcer.NewCommand,
 	cloudcontroller.Name:        cloudcontroller.NewCommand,
+	cloudcontroller.HostsName:   cloudcontroller.NewHostsCommand,
 	controllermanager.Name:      controllermanager.Component().Command,
 	dependencywatchdog.Name:     dependencywatchdog.NewCommand,
 	discoveryserver.Name:        discoveryserver.NewCommand,
 	gardenlet.Name:              gardenlet.Component().Command,
 	guard.Name:                  guard.NewCommand,
 	gateway.Name:                gateway.NewCommand,
+	gateway.ProxyName:           gateway.NewProxyCommand,
 	etcddruid.Name:              etcddruid.Component().Command,
 	extensioninit.Name:          extensioninit.NewCommand,
 	hosts.Name:                  hosts.NewCommand,
@@ -58,6 +63,7 @@ var commands = map[string]func() *cobra.Command{
 	machinecontroller.HostsName: machinecontroller.NewHostsCommand,
 	machinecontroller.LocalName: machinecontroller.NewLocalCommand,
 	nodeagent.Name:              nodeagent.NewCommand,
+	nodeproblemdetector.Name:    nodeproblemdetector.NewCommand,
 	operator.Name:               operator.Component().Command,
 	resourcemanager.Name:        resourcemanager.Component().Command,
 	scheduler.Name:              scheduler.Component().Command,

@@ -1,6 +1,6 @@
-// Package cloudcontroller has the process that gives Services of type LoadBalancer of a shoot an address: the cloud-controller-manager of local
-// infrastructures, with the service controller of k8s.io/cloud-provider. A load balancer is a Service in the cluster with the machines, so that cluster
-// decides what its address is.
+// Package cloudcontroller has the processes that give Services of type LoadBalancer of a shoot an address. The cloud-controller-manager of local
+// infrastructures has the service controller of k8s.io/cloud-provider: a load balancer is a Service in the cluster with the machines, so that cluster
+// decides what its address is. The one of hosts claims addresses from provider-hosts.
 package cloudcontroller
 
 import (
@@ -50,12 +50,20 @@ type Options struct {
 	LogLevel, LogFormat string
 }
 
-// NewCommand returns the command.
+// NewCommand returns the command for shoots with local machines.
 func NewCommand() *cobra.Command {
-	o := &Options{Port: int(localcloudcontroller.Port), LogLevel: "info", LogFormat: "json", Infrastructure: process.OtherCluster{Blocked: destination.Host}}
+	o := &Options{Port: int(localcloudcontroller.Port), Infrastructure: process.OtherCluster{Blocked: destination.Host}}
+	cmd := newCommand(Name, "Give Services of a shoot with local machines addresses", o, Run)
+	o.Infrastructure.AddFlags(cmd.Flags())
+	return cmd
+}
+
+// newCommand returns a command with the flags that both processes have.
+func newCommand(name, short string, o *Options, run func(context.Context, *Options, logr.Logger) error) *cobra.Command {
+	o.LogLevel, o.LogFormat = "info", "json"
 	cmd := &cobra.Command{
-		Use: Name, Short: "Give Services of a shoot with local machines addresses",
-		Example: "  " + Name + " --namespace=shoot--dev--crazy --kubeconfig=kubeconfig",
+		Use: name, Short: short,
+		Example: "  " + name + " --namespace=shoot--dev--crazy --kubeconfig=kubeconfig",
 		Version: process.Version(), Args: cobra.NoArgs, SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Namespace == "" || o.Kubeconfig == "" {
@@ -64,12 +72,11 @@ func NewCommand() *cobra.Command {
 			log := process.NewLogger(cmd.ErrOrStderr(), o.LogLevel, o.LogFormat)
 			crlog.SetLogger(log)
 			klog.SetLogger(log)
-			return Run(cmd.Context(), o, log)
+			return run(cmd.Context(), o, log)
 		},
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig of the shoot")
-	o.Infrastructure.AddFlags(fs)
 	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace of the control plane")
 	fs.IntVar(&o.Port, "port", o.Port, "port of /metrics, /healthz and /readyz")
 	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "info, debug or error")

@@ -11,6 +11,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/pkg/capability"
 )
 
 // Wanted is what a user says about a version: nothing, a major version, or a minor version.
@@ -131,30 +132,13 @@ func RunsOn(
 	if len(profile.MachineCapabilities) == 0 {
 		return slices.Contains(version.Architectures, architecture)
 	}
-	has := func(values corev1beta1.Capabilities, name string, all []string) []string {
-		if list := values[name]; len(list) > 0 {
-			return list
-		}
-		return all
-	}
 	flavors := version.CapabilityFlavors
 	if len(flavors) == 0 {
 		flavors = []corev1beta1.MachineImageFlavor{{}}
 	}
+	machine := capability.OfMachine(machineType, architecture)
 	return slices.ContainsFunc(flavors, func(flavor corev1beta1.MachineImageFlavor) bool {
-		for _, definition := range profile.MachineCapabilities {
-			machine := []string(definition.Values)
-			switch {
-			case definition.Name == constants.ArchitectureName:
-				machine = []string{architecture}
-			case machineType != nil:
-				machine = has(machineType.Capabilities, definition.Name, machine)
-			}
-			image := has(flavor.Capabilities, definition.Name, definition.Values)
-			if !slices.ContainsFunc(machine, func(value string) bool { return slices.Contains(image, value) }) {
-				return false
-			}
-		}
-		return true
+		_, ok := capability.Match(profile.MachineCapabilities, machine, flavor.Capabilities)
+		return ok
 	})
 }

@@ -63,7 +63,7 @@ func (d *Distribution) Artifact(ref string) (*Artifact, error) {
 		return nil, err
 	}
 	if !a.complete() {
-		return nil, &NotBuiltError{Ref: d.shortRef(v)}
+		return nil, &NotBuiltError{Ref: d.shortRef(v), flag: d.flag()}
 	}
 	return a, nil
 }
@@ -88,10 +88,14 @@ func (d *Distribution) Built(name string) ([]*Artifact, error) {
 }
 
 // NotBuiltError says that an artifact is not in the cache.
-type NotBuiltError struct{ Ref string }
+type NotBuiltError struct {
+	Ref string
+
+	flag string // of the command that builds it
+}
 
 func (e *NotBuiltError) Error() string {
-	return fmt.Sprintf("%s is not built; run: bin/distribution build %s", e.Ref, e.Ref)
+	return fmt.Sprintf("%s is not built; run: bin/distribution build%s %s", e.Ref, e.flag, e.Ref)
 }
 
 func (d *Distribution) shortRef(v variant) string {

@@ -179,7 +179,7 @@ func (d *Distribution) buildOne(ctx context.Context, progress Progress, v varian
 	}
 
 	b := &build{d: d, v: v, a: a, temp: d.tempDir(name), progress: progress, manifest: &manifest{Product: v.name, Version: v.version, Key: a.Key}}
-	logFile := filepath.Join(d.cache, "logs", v.name+"-"+v.version+".log")
+	logFile := filepath.Join(d.cache, "logs", v.name+"-"+v.version+d.suffix()+".log")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(logFile), 0o755), os.RemoveAll(b.temp), os.MkdirAll(b.temp, 0o755)); err != nil {
 		return err
 	}

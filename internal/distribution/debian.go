@@ -31,8 +31,8 @@ if [ -s var/lib/dpkg/status ]; then
 fi`
 
 // aptSources are the building machine's own sources of a Debian suite, so that the build uses its mirror and its proxy too. Other
-// archives of the machine are left out. Without any, mmdebstrap uses Debian's own mirror.
-func aptSources(dir, suite string) (string, error) {
+// archives of the machine are left out, and those that are not for the architecture. Without any, mmdebstrap uses Debian's own mirror.
+func aptSources(dir, suite, architecture string) (string, error) {
 	var lines []string
 	old, err := os.ReadFile(filepath.Join(dir, "sources.list"))
 	if err != nil && !os.IsNotExist(err) {
@@ -43,7 +43,7 @@ func aptSources(dir, suite string) (string, error) {
 		return "", err
 	}
 	add := func(file, text string) error {
-		found, err := oneLineSources(text, suite)
+		found, err := oneLineSources(text, suite, architecture)
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
@@ -64,7 +64,7 @@ func aptSources(dir, suite string) (string, error) {
 				return "", err
 			}
 		case ".sources":
-			lines = append(lines, stanzaSources(string(data), suite)...)
+			lines = append(lines, stanzaSources(string(data), suite, architecture)...)
 		}
 	}
 	if len(lines) == 0 {
@@ -95,7 +95,7 @@ func checkOptions(options string) error {
 }
 
 // oneLineSources reads "deb [options] uri suite components..." lines.
-func oneLineSources(text, suite string) ([]string, error) {
+func oneLineSources(text, suite, architecture string) ([]string, error) {
 	var lines []string
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(strings.TrimSpace(line), "#")
@@ -115,13 +115,30 @@ func oneLineSources(text, suite string) ([]string, error) {
 		if err := checkOptions(options); err != nil {
 			return nil, err
 		}
-		lines = append(lines, strings.TrimSpace(line))
+		if has(listed(options), architecture) {
+			lines = append(lines, strings.TrimSpace(line))
+		}
 	}
 	return lines, nil
 }
 
+// listed are the architectures that the options of a source restrict it to.
+func listed(options string) []string {
+	for _, option := range strings.Fields(options) {
+		if name, value, _ := strings.Cut(option, "="); strings.EqualFold(name, "arch") {
+			return strings.Split(value, ",")
+		}
+	}
+	return nil
+}
+
+// has reports whether a source that is restricted to some architectures, or to none, has packages for another.
+func has(architectures []string, architecture string) bool {
+	return len(architectures) == 0 || slices.Contains(architectures, architecture)
+}
+
 // stanzaSources reads deb822 stanzas and returns them as lines.
-func stanzaSources(text, suite string) []string {
+func stanzaSources(text, suite, architecture string) []string {
 	var lines []string
 	for stanza := range strings.SplitSeq(text, "\n\n") {
 		fields := map[string]string{}
@@ -133,7 +150,8 @@ func stanzaSources(text, suite string) []string {
 				fields[strings.ToLower(strings.TrimSpace(name))] = strings.TrimSpace(value)
 			}
 		}
-		if !slices.Contains(strings.Fields(fields["types"]), "deb") || fields["enabled"] == "no" {
+		if !slices.Contains(strings.Fields(fields["types"]), "deb") || fields["enabled"] == "no" ||
+			!has(strings.Fields(fields["architectures"]), architecture) {
 			continue
 		}
 		options := ""
@@ -160,7 +178,7 @@ func foreign(uri string) bool {
 // buildDebian creates the root file system and writes it as a layer.
 func (b *build) buildDebian(ctx context.Context) (Layer, error) {
 	recipe := b.v.recipe.Debian
-	sources, err := aptSources("/etc/apt", recipe.Suite)
+	sources, err := aptSources("/etc/apt", recipe.Suite, b.d.architecture)
 	if err != nil {
 		return Layer{}, fmt.Errorf("read the machine's package sources: %w", err)
 	}
@@ -170,7 +188,7 @@ func (b *build) buildDebian(ctx context.Context) (Layer, error) {
 	}
 	root := filepath.Join(b.temp, ".root.tar")
 	args := []string{
-		"mmdebstrap", "--mode=root", "--format=tar", "--variant=" + recipe.Variant, "--include=" + strings.Join(recipe.Packages, ","),
+		"mmdebstrap", "--architectures=" + b.d.architecture, "--mode=root", "--format=tar", "--variant=" + recipe.Variant, "--include=" + strings.Join(recipe.Packages, ","),
 		"--aptopt=APT::Install-Recommends false",
 		"--skip=essential/unlink", // All archives must still be there for listPackages. They are not part of the layer.
 	}

@@ -21,15 +21,15 @@ import (
 // CacheEnv is the environment variable that names the cache directory. It is read by DefaultCache only.
 const CacheEnv = "GARDENER_CACHE"
 
-// Distribution is the recipes of a checkout and the artifacts built from them.
+// Distribution is the recipes of a checkout and the artifacts built from them, for one architecture.
 type Distribution struct {
 	// Locks says what becomes of builds whose Debian packages differ from the lock files. It must not change during a build.
 	Locks LockPolicy
 
-	root     string // the checkout
-	cache    string
-	platform string
-	products map[string]*product
+	root         string // the checkout
+	cache        string
+	architecture string // what artifacts are built for
+	products     map[string]*product
 
 	mu   sync.Mutex // guards what is computed once, below
 	keys map[string]string
@@ -84,8 +84,8 @@ func FindRoot(dir string) (string, error) {
 	}
 }
 
-// Open reads the recipes in repoRoot/distribution. It builds nothing and does not need the cache to exist; an empty
-// cacheDir means DefaultCache.
+// Open reads the recipes in repoRoot/distribution, to build for the architecture of this machine. It builds nothing and does not need the cache
+// to exist; an empty cacheDir means DefaultCache.
 func Open(repoRoot, cacheDir string) (*Distribution, error) {
 	if cacheDir == "" {
 		var err error
@@ -97,10 +97,7 @@ func Open(repoRoot, cacheDir string) (*Distribution, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Distribution{
-		root: repoRoot, cache: cacheDir, platform: runtime.GOOS + "/" + runtime.GOARCH,
-		products: map[string]*product{}, keys: map[string]string{},
-	}
+	d := &Distribution{root: repoRoot, cache: cacheDir, architecture: runtime.GOARCH, products: map[string]*product{}, keys: map[string]string{}}
 	recipes, err := filepath.Glob(filepath.Join(repoRoot, "distribution", "*", "product.yaml"))
 	if err != nil {
 		return nil, err
@@ -288,13 +285,18 @@ func (d *Distribution) variants() []variant {
 	return all
 }
 
-// Default are the products that a landscape needs; All adds the optional ones. Both in their standard version.
+// Default are the products that a landscape needs; All adds the optional ones. Both in their standard version, and without those that this
+// machine cannot build, which NativeOnly returns.
 func (d *Distribution) Default() []string {
 	return slices.DeleteFunc(d.All(), func(name string) bool { return d.products[name].recipe.Optional })
 }
 
-// All are the names of all products.
-func (d *Distribution) All() []string { return slices.Sorted(maps.Keys(d.products)) }
+// All are the names of all products that this machine can build.
+func (d *Distribution) All() []string {
+	return slices.DeleteFunc(d.names(), func(name string) bool { return d.nativeOnly(name) != "" })
+}
+
+func (d *Distribution) names() []string { return slices.Sorted(maps.Keys(d.products)) }
 
 // withUses adds the variants that these use, each once and before its users.
 func (d *Distribution) withUses(requested []variant) []variant {

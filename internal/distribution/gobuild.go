@@ -70,6 +70,11 @@ func goEnv(cgo bool) []string {
 	return env
 }
 
+// targetEnv is goEnv for the architecture.
+func (d *Distribution) targetEnv(cgo bool) []string {
+	return append(goEnv(cgo), "GOOS=linux", "GOARCH="+d.architecture)
+}
+
 // buildBinaries compiles into temp/bin.
 func (b *build) buildBinaries(ctx context.Context) error {
 	bin := filepath.Join(b.temp, "bin")
@@ -83,7 +88,7 @@ func (b *build) buildBinaries(ctx context.Context) error {
 			return err
 		}
 		b.step("compiling %s", g.names())
-		err = command{dir: b.v.dir, env: goEnv(g.binaries[0].CGO), args: args}.run(ctx, b.log, func(line string) {
+		err = command{dir: b.v.dir, env: b.d.targetEnv(g.binaries[0].CGO), args: args}.run(ctx, b.log, func(line string) {
 			switch {
 			case isPackageLine(line):
 				compiled++

@@ -104,7 +104,7 @@ func (d *Distribution) writeImages(dir string, v variant, own []Layer) ([]Image,
 			}
 			layers = append(layers, blob{l, blobFile(dir, l)})
 		}
-		image, reference, err := assemble(v, recipe, d.platform, layers)
+		image, reference, err := assemble(v, recipe, d.architecture, layers)
 		if err != nil {
 			return nil, fmt.Errorf("assemble %s: %w", recipe.Repository, err)
 		}
@@ -156,7 +156,7 @@ func blobFile(layout string, l Layer) string {
 }
 
 // assemble returns the image and its reference. The same layers and recipe give the same digest.
-func assemble(v variant, recipe ImageRecipe, platform string, layers []blob) (v1.Image, string, error) {
+func assemble(v variant, recipe ImageRecipe, architecture string, layers []blob) (v1.Image, string, error) {
 	reference, err := recipe.reference(v.values())
 	if err != nil {
 		return nil, "", err
@@ -177,10 +177,9 @@ func assemble(v variant, recipe ImageRecipe, platform string, layers []blob) (v1
 		}
 		env = append(env, name+"="+recipe.Env[name])
 	}
-	os, arch, _ := strings.Cut(platform, "/")
 	created := v1.Time{Time: time.Unix(0, 0).UTC()}
 	image, err := mutate.ConfigFile(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON), &v1.ConfigFile{
-		OS: os, Architecture: arch, Created: created, RootFS: v1.RootFS{Type: "layers"},
+		OS: "linux", Architecture: architecture, Created: created, RootFS: v1.RootFS{Type: "layers"},
 		Config: v1.Config{Entrypoint: recipe.Entrypoint, Cmd: recipe.Cmd, User: recipe.User, StopSignal: recipe.StopSignal, Env: env, Labels: labels},
 	})
 	if err != nil {

@@ -61,7 +61,7 @@ func (d *Distribution) keyLocked(v variant) (string, error) {
 // inputs reads the inputs of the variant, without the products that it uses.
 func (d *Distribution) inputs(v variant) (inputs, error) {
 	in := inputs{
-		"tool": toolVersion, "platform": d.platform, "product": v.name, "version": v.version,
+		"tool": toolVersion, "platform": d.platform(), "product": v.name, "version": v.version,
 		"recipe": string(v.recipe.canonical()),
 	}
 	if len(v.recipe.Binaries) > 0 {
@@ -70,7 +70,7 @@ func (d *Distribution) inputs(v variant) (inputs, error) {
 			return nil, err
 		}
 		in["go"] = goVersion
-		if err := in.addGo(v); err != nil {
+		if err := in.addGo(v, d.targetEnv(false)); err != nil {
 			return nil, err
 		}
 	}
@@ -81,7 +81,7 @@ func (d *Distribution) inputs(v variant) (inputs, error) {
 }
 
 // addGo adds the module files and the product's own sources; tests are not part of binaries.
-func (in inputs) addGo(v variant) error {
+func (in inputs) addGo(v variant, env []string) error {
 	sum := strings.TrimSuffix(v.modFile(), ".mod") + ".sum"
 	for name, file := range map[string]string{"mod": v.modFile(), "sum": sum} {
 		data, err := os.ReadFile(file)
@@ -114,11 +114,11 @@ func (in inputs) addGo(v variant) error {
 	if err != nil {
 		return err
 	}
-	return in.addLocalModules(v)
+	return in.addLocalModules(v, env)
 }
 
 // addLocalModules adds the packages that a product uses of modules in this repository. go.sum says nothing about them.
-func (in inputs) addLocalModules(v variant) error {
+func (in inputs) addLocalModules(v variant, env []string) error {
 	data, err := os.ReadFile(v.modFile())
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (in inputs) addLocalModules(v variant) error {
 		args = append(args, b.Package)
 	}
 	cmd := exec.Command("go", args...)
-	cmd.Dir, cmd.Env = v.dir, append(os.Environ(), goEnv(false)...)
+	cmd.Dir, cmd.Env = v.dir, append(os.Environ(), env...)
 	out, err := cmd.Output()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))

@@ -59,15 +59,22 @@ type Garbage struct {
 	Size int64
 }
 
-// Garbage returns artifacts of former recipes, and leftovers of interrupted builds, except for what a running landscape uses.
+// Garbage returns artifacts of former recipes, for all architectures, and leftovers of interrupted builds, except for what a running landscape
+// uses.
 func (d *Distribution) Garbage() ([]Garbage, error) {
 	wanted := map[string]bool{}
-	for _, v := range d.variants() {
-		a, err := d.locate(v)
+	for _, architecture := range Architectures {
+		of, err := d.For(architecture)
 		if err != nil {
 			return nil, err
 		}
-		wanted[filepath.Base(a.Dir)] = true
+		for _, v := range of.variants() {
+			a, err := of.locate(v)
+			if err != nil {
+				return nil, err
+			}
+			wanted[filepath.Base(a.Dir)] = true
+		}
 	}
 	used := usedBy("/proc")
 	var found []Garbage

@@ -58,7 +58,11 @@ func (u Unlocked) replaced() bool {
 }
 
 // LockError says which packages differ from lock files.
-type LockError struct{ Packages []Unlocked }
+type LockError struct {
+	Packages []Unlocked
+
+	flag string // of the command that accepts them
+}
 
 func (e *LockError) Error() string {
 	var lines, products []string
@@ -66,8 +70,8 @@ func (e *LockError) Error() string {
 		lines = append(lines, "\n    "+u.String())
 		products = append(products, u.Product)
 	}
-	return fmt.Sprintf("Debian packages differ from the lock files:%s\n  if that is right, run: bin/distribution lock %s",
-		strings.Join(lines, ""), strings.Join(slices.Compact(products), " "))
+	return fmt.Sprintf("Debian packages differ from the lock files:%s\n  if that is right, run: bin/distribution lock%s %s",
+		strings.Join(lines, ""), e.flag, strings.Join(slices.Compact(products), " "))
 }
 
 // diffPackages compares the locked packages of a product with those that were installed, both sorted.
@@ -113,10 +117,9 @@ func parsePackages(text string) ([]DebianPackage, error) {
 	return packages, nil
 }
 
-// debianLock is where the packages of a product are locked for the platform of this machine.
+// debianLock is where the packages of a product are locked.
 func (d *Distribution) debianLock(v variant) string {
-	_, arch, _ := strings.Cut(d.platform, "/")
-	return filepath.Join(v.dir, "debian-"+arch+".lock")
+	return filepath.Join(v.dir, "debian-"+d.architecture+".lock")
 }
 
 // unlocked are the differences between the lock file of a product and the packages that were installed.
@@ -145,7 +148,7 @@ func (d *Distribution) checkLock(v variant, installed []DebianPackage) error {
 		diff = slices.DeleteFunc(diff, func(u Unlocked) bool { return !u.replaced() })
 	}
 	if len(diff) > 0 {
-		return &LockError{diff}
+		return &LockError{Packages: diff, flag: d.flag()}
 	}
 	return nil
 }

@@ -24,6 +24,9 @@ func (d *Distribution) preflight(missing []variant) error {
 	var needed uint64
 	usesGo, usesDebian := false, false
 	for _, v := range missing {
+		if reason := d.nativeOnly(v.name); reason != "" {
+			problems = append(problems, fmt.Sprintf("%s for %s cannot be built on a machine of another architecture: %s", d.shortRef(v), d.architecture, reason))
+		}
 		if len(v.recipe.Binaries) > 0 {
 			usesGo = true
 			needed += spacePerGoProduct

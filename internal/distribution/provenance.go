@@ -3,6 +3,7 @@ package distribution
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
 
@@ -93,7 +94,7 @@ func (d *Distribution) statement(image Image, a *Artifact) (statement, error) {
 	}
 	return newStatement(image, recipeBuild,
 		map[string]string{"product": a.Product, "version": a.Version},
-		map[string]string{"key": a.Key, "platform": d.platform}, dependencies), nil
+		map[string]string{"key": a.Key, "platform": d.platform()}, dependencies), nil
 }
 
 // wrappedStatement says how the image with all processes of Gardener was built.
@@ -109,7 +110,7 @@ func (d *Distribution) wrappedStatement(image Image, base *Artifact, p Push) (st
 	dependencies = append(dependencies,
 		resource{Name: program.Name, Digest: sha256Digest(program.SHA256)},
 		resource{Name: "product " + base.Product + "@" + base.Version, Digest: map[string]string{"recipeKey": base.Key}})
-	return newStatement(image, goProgramBuild, map[string]string{"version": p.Version}, map[string]string{"platform": d.platform}, dependencies), nil
+	return newStatement(image, goProgramBuild, map[string]string{"version": p.Version}, map[string]string{"platform": d.platform()}, dependencies), nil
 }
 
 // files returns those of some files of the checkout that exist.
@@ -132,8 +133,12 @@ func (d *Distribution) files(paths []string) ([]resource, error) {
 	return found, nil
 }
 
-// Release returns the version of Gardener in the checkout, and where `make build` writes the executable.
+// Release returns the version of Gardener in the checkout, and where `make build`, or `make build-arm64`, writes the executable.
 func (d *Distribution) Release() (version, executable string, err error) {
 	data, err := os.ReadFile(filepath.Join(d.root, "VERSION"))
-	return strings.TrimSpace(string(data)), filepath.Join(d.root, "bin", "gardener"), err
+	bin := filepath.Join(d.root, "bin")
+	if d.architecture != runtime.GOARCH {
+		bin = filepath.Join(bin, d.architecture)
+	}
+	return strings.TrimSpace(string(data)), filepath.Join(bin, "gardener"), err
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/google/go-containerregistry/pkg/v1/static"
@@ -52,7 +54,9 @@ type Push struct {
 	Insecure bool
 	// Version is that of the charts, and the tag of the image with all processes of Gardener.
 	Version string
-	// Executable is the file with all processes of Gardener.
+	// Architectures are what to push for; none means that of this machine. An image that was built for several becomes an index of them.
+	Architectures []string
+	// Executable is the file with all processes of Gardener; none means what Release returns for each architecture.
 	Executable string
 	// Keychain has the credentials for the registry.
 	Keychain authn.Keychain
@@ -68,14 +72,17 @@ type Pushed struct {
 	Charts imagevector.Vector `json:"charts"`
 }
 
+// Missing is a product that a landscape needs, but that was not pushed for an architecture, as it is not built.
+type Missing struct {
+	Product, Architecture string
+	// Reason is why this machine cannot build it; "" if it can.
+	Reason string
+}
+
 // Push pushes the images of products, with their SBOMs and a statement about how they were built, and all charts. Without references these
-// are the products that are in the cache, in all versions; notBuilt has the others that a landscape needs.
-func (d *Distribution) Push(ctx context.Context, p Push, refs ...string) (pushed *Pushed, notBuilt []string, err error) {
+// are the products that are in the cache, in all versions; missing has the others that a landscape needs.
+func (d *Distribution) Push(ctx context.Context, p Push, refs ...string) (pushed *Pushed, missing []Missing, err error) {
 	to, err := newPusher(ctx, p)
-	if err != nil {
-		return nil, nil, err
-	}
-	artifacts, notBuilt, err := d.toPush(refs)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -87,48 +94,36 @@ func (d *Distribution) Push(ctx context.Context, p Push, refs ...string) (pushed
 	if err != nil {
 		return nil, nil, err
 	}
-	base, err := d.Artifact(baseProduct)
-	if err != nil {
-		return nil, nil, err
+	c := &collection{}
+	if len(p.Architectures) == 0 {
+		p.Architectures = []string{d.architecture}
 	}
-	gardener, err := d.Wrap(filepath.Join(d.cache, ".push", gardenerImage), base, entry.Repository, p.Executable, GardenerLinks...)
-	if err != nil {
-		return nil, nil, err
-	}
-
-	digests, versions := map[string]string{entry.Repository: gardener.Digest}, []string{}
-	statement, err := d.wrappedStatement(gardener, base, p)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := to.image(ctx, gardener, entry.Repository+":"+p.Version, statement); err != nil {
-		return nil, nil, err
-	}
-	for _, a := range artifacts {
-		images, err := a.Images()
+	// Sorted, so that an index has the same digest in whatever order they are given.
+	for _, architecture := range slices.Compact(slices.Sorted(slices.Values(p.Architectures))) {
+		of, err := d.For(architecture)
 		if err != nil {
 			return nil, nil, err
 		}
-		for _, image := range images {
-			statement, err := d.statement(image, a)
-			if err != nil {
-				return nil, nil, err
-			}
-			if err := to.image(ctx, image, image.Reference, statement); err != nil {
-				return nil, nil, err
-			}
-			digests[image.Reference] = image.Digest
-			// In the image vector, images that are released with Gardener have no tag, like those of Kubernetes, of which there are several.
-			if repository := image.Reference[:strings.LastIndex(image.Reference, ":")]; a.Product != kubernetesProduct && digests[repository] == "" {
-				digests[repository] = image.Digest
-			}
+		if err := of.collect(c, p, entry.Repository, refs); err != nil {
+			return nil, nil, err
 		}
-		if a.Product == kubernetesProduct {
-			versions = append(versions, a.Version)
+	}
+	digests := map[string]string{}
+	for _, image := range c.images {
+		digest, err := to.image(ctx, image)
+		if err != nil {
+			return nil, nil, err
+		}
+		if image.product != "" {
+			digests[image.reference] = digest
+		}
+		// In the image vector, images that are released with Gardener have no tag, like those of Kubernetes, of which there are several.
+		if repository := image.reference[:strings.LastIndex(image.reference, ":")]; image.product != kubernetesProduct && digests[repository] == "" {
+			digests[repository] = digest
 		}
 	}
 	pushed = &Pushed{}
-	if pushed.Images, err = overwrite(vector, to.registry, versions, digests); err != nil {
+	if pushed.Images, err = overwrite(vector, to.registry, c.versions, digests); err != nil {
 		return nil, nil, err
 	}
 	for _, chart := range charts.Names() {
@@ -142,12 +137,96 @@ func (d *Distribution) Push(ctx context.Context, p Push, refs ...string) (pushed
 		}
 		pushed.Charts = append(pushed.Charts, imagevector.Source{Name: chart, Ref: &ref, Version: &p.Version})
 	}
-	return pushed, notBuilt, nil
+	return pushed, c.missing, nil
+}
+
+// collection is what is pushed.
+type collection struct {
+	images   []*pushImage
+	versions []string // of Kubernetes
+	missing  []Missing
+}
+
+// pushImage is what a reference becomes in the registry: an image, or an index of those of several architectures.
+type pushImage struct {
+	reference string
+	product   string // "" for the image with all processes of Gardener
+	platforms []platformImage
+}
+
+type platformImage struct {
+	Image
+	architecture string
+	statement    statement
+}
+
+func (c *collection) add(reference, product string, image platformImage) {
+	i := slices.IndexFunc(c.images, func(known *pushImage) bool { return known.reference == reference })
+	if i < 0 {
+		i = len(c.images)
+		c.images = append(c.images, &pushImage{reference: reference, product: product})
+	}
+	c.images[i].platforms = append(c.images[i].platforms, image)
+}
+
+// collect adds the images for the architecture: that with all processes of Gardener, and those of products.
+func (d *Distribution) collect(c *collection, p Push, repository string, refs []string) error {
+	artifacts, missing, err := d.toPush(refs)
+	if err != nil {
+		return err
+	}
+	c.missing = append(c.missing, missing...)
+	base, err := d.Artifact(baseProduct)
+	if err != nil {
+		return err
+	}
+	if p.Executable == "" {
+		if _, p.Executable, err = d.Release(); err != nil {
+			return err
+		}
+	}
+	if err := d.checkExecutable(p.Executable); err != nil {
+		return err
+	}
+	gardener, err := d.Wrap(filepath.Join(d.cache, ".push"+d.suffix(), gardenerImage), base, repository, p.Executable, GardenerLinks...)
+	if err != nil {
+		return err
+	}
+	statement, err := d.wrappedStatement(gardener, base, p)
+	if err != nil {
+		return err
+	}
+	c.add(repository+":"+p.Version, "", platformImage{gardener, d.architecture, statement})
+	for _, a := range artifacts {
+		images, err := a.Images()
+		if err != nil {
+			return err
+		}
+		for _, image := range images {
+			statement, err := d.statement(image, a)
+			if err != nil {
+				return err
+			}
+			c.add(image.Reference, a.Product, platformImage{image, d.architecture, statement})
+		}
+		if a.Product == kubernetesProduct && !slices.Contains(c.versions, a.Version) {
+			c.versions = append(c.versions, a.Version)
+		}
+	}
+	return nil
 }
 
 // toPush returns the artifacts of references, or without any all that are built.
-func (d *Distribution) toPush(refs []string) (artifacts []*Artifact, notBuilt []string, err error) {
+func (d *Distribution) toPush(refs []string) (artifacts []*Artifact, missing []Missing, err error) {
 	for _, ref := range refs {
+		v, err := d.resolve(ref)
+		if err != nil {
+			return nil, nil, err
+		}
+		if reason := d.nativeOnly(v.name); reason != "" {
+			missing = append(missing, Missing{v.name, d.architecture, reason})
+			continue
+		}
 		a, err := d.Artifact(ref)
 		if err != nil {
 			return nil, nil, err
@@ -155,7 +234,7 @@ func (d *Distribution) toPush(refs []string) (artifacts []*Artifact, notBuilt []
 		artifacts = append(artifacts, a)
 	}
 	if len(refs) > 0 {
-		return artifacts, nil, nil
+		return artifacts, missing, nil
 	}
 	needed := d.Default()
 	for _, product := range d.All() {
@@ -164,11 +243,16 @@ func (d *Distribution) toPush(refs []string) (artifacts []*Artifact, notBuilt []
 			return nil, nil, err
 		}
 		if len(built) == 0 && slices.Contains(needed, product) {
-			notBuilt = append(notBuilt, product)
+			missing = append(missing, Missing{Product: product, Architecture: d.architecture})
 		}
 		artifacts = append(artifacts, built...)
 	}
-	return artifacts, notBuilt, nil
+	for _, product := range d.NativeOnly() {
+		if recipe := d.products[product.Product].recipe; len(recipe.Images) > 0 && !recipe.Optional {
+			missing = append(missing, Missing{product.Product, d.architecture, product.Reason})
+		}
+	}
+	return artifacts, missing, nil
 }
 
 // overwrite returns the entries of an image vector that have been pushed, in the registry.
@@ -248,16 +332,58 @@ func (p *pusher) has(reference name.Reference, digest v1.Hash) (bool, error) {
 	return found.Digest == digest, nil
 }
 
-func (p *pusher) report(verb string, reference name.Reference, digest v1.Hash) {
-	fmt.Fprintf(p.progress, "%s %s@%s\n", verb, reference, digest)
-}
-
-// image pushes an image, its SBOM and a statement about it, unless they are in the registry.
-func (p *pusher) image(ctx context.Context, image Image, ref string, statement any) error {
-	reference, err := p.reference(ref)
+// put pushes what has a reference, unless it is in the registry.
+func (p *pusher) put(reference name.Reference, digest v1.Hash, push func() error) error {
+	present, err := p.has(reference, digest)
 	if err != nil {
 		return err
 	}
+	verb := "present"
+	if !present {
+		if err := push(); err != nil {
+			return fmt.Errorf("push %s: %w", reference, err)
+		}
+		verb = "pushed "
+	}
+	text := reference.String()
+	if _, byDigest := reference.(name.Digest); !byDigest {
+		text += "@" + digest.String()
+	}
+	fmt.Fprintf(p.progress, "%s %s\n", verb, text)
+	return nil
+}
+
+// image pushes an image, or an index of those of several architectures, and returns the digest.
+func (p *pusher) image(ctx context.Context, image *pushImage) (string, error) {
+	reference, err := p.reference(image.reference)
+	if err != nil {
+		return "", err
+	}
+	if len(image.platforms) == 1 {
+		return image.platforms[0].Digest, p.platform(ctx, reference, image.platforms[0])
+	}
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, of := range image.platforms {
+		if err := p.platform(ctx, reference.Context().Digest(of.Digest), of); err != nil {
+			return "", err
+		}
+		loaded, err := of.Load()
+		if err != nil {
+			return "", err
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{
+			Add: loaded, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: of.architecture}},
+		})
+	}
+	digest, err := index.Digest()
+	if err != nil {
+		return "", err
+	}
+	return digest.String(), p.put(reference, digest, func() error { return remote.Put(reference, index, p.options...) })
+}
+
+// platform pushes an image, its SBOM and a statement about it, unless they are in the registry.
+func (p *pusher) platform(ctx context.Context, reference name.Reference, image platformImage) error {
 	loaded, err := image.Load()
 	if err != nil {
 		return err
@@ -266,17 +392,8 @@ func (p *pusher) image(ctx context.Context, image Image, ref string, statement a
 	if err != nil {
 		return err
 	}
-	present, err := p.has(reference, digest)
-	if err != nil {
+	if err := p.put(reference, digest, func() error { return remote.Write(reference, loaded, p.options...) }); err != nil {
 		return err
-	}
-	if present {
-		p.report("present", reference, digest)
-	} else {
-		if err := remote.Write(reference, loaded, p.options...); err != nil {
-			return fmt.Errorf("push %s: %w", reference, err)
-		}
-		p.report("pushed ", reference, digest)
 	}
 	size, err := loaded.Size()
 	if err != nil {
@@ -287,7 +404,7 @@ func (p *pusher) image(ctx context.Context, image Image, ref string, statement a
 	if err != nil {
 		return fmt.Errorf("read SBOM of %s: %w", image.Reference, err)
 	}
-	provenance, err := json.Marshal(statement)
+	provenance, err := json.Marshal(image.statement)
 	if err != nil {
 		return err
 	}
@@ -324,17 +441,8 @@ func (p *pusher) chart(ctx context.Context, archive, metadata []byte) (string, e
 	if err != nil {
 		return "", err
 	}
-	present, err := p.has(reference, artifact.digest)
-	if err != nil {
+	if err := p.put(reference, artifact.digest, func() error { return artifact.Push(reference, p.options...) }); err != nil {
 		return "", err
-	}
-	if present {
-		p.report("present", reference, artifact.digest)
-	} else {
-		if err := artifact.Push(reference, p.options...); err != nil {
-			return "", fmt.Errorf("push %s: %w", reference, err)
-		}
-		p.report("pushed ", reference, artifact.digest)
 	}
 	return reference.String() + "@" + artifact.digest.String(), ctx.Err()
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -71,11 +72,11 @@ func (p *pushTest) reference(t *testing.T, ref string) name.Reference {
 
 func TestPush(t *testing.T) {
 	p := newPushTest(t)
-	pushed, notBuilt, err := p.d.Push(t.Context(), p.push)
+	pushed, missing, err := p.d.Push(t.Context(), p.push)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"missing"}, notBuilt); diff != "" {
+	if diff := cmp.Diff([]Missing{{Product: "missing", Architecture: runtime.GOARCH}}, missing); diff != "" {
 		t.Errorf("products that are not built (-want +got):\n%s", diff)
 	}
 	t.Run("images with what refers to them", func(t *testing.T) {

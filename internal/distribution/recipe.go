@@ -35,6 +35,9 @@ type Recipe struct {
 	Optional bool `json:"optional,omitempty"`
 	// HostPackages are Debian packages the building machine must have, such as a C library's headers.
 	HostPackages []string `json:"hostPackages,omitempty"`
+	// NativeOnly is the reason why a machine of another architecture cannot build the product. A product with cgo, or with a Debian system whose
+	// packages are configured, needs none: that is a reason.
+	NativeOnly string `json:"nativeOnly,omitempty"`
 
 	// Debian is a root file system of Debian packages: the lowest layer of the product.
 	Debian *Debian `json:"debian,omitempty"`
@@ -178,9 +181,24 @@ func (r *Recipe) uses() []string {
 	return slices.Compact(names)
 }
 
-// canonical is the recipe without comments, order of keys and white space.
+// nativeOnly is the reason why only a machine of the architecture that the product is for can build it, "" if every machine can.
+func (r *Recipe) nativeOnly() string {
+	for _, b := range r.Binaries {
+		if b.CGO {
+			return fmt.Sprintf("%s is written in C in part", b.Name)
+		}
+	}
+	if r.NativeOnly == "" && r.Debian != nil && r.Debian.Variant != "extract" {
+		return "installing its Debian packages runs programs of them"
+	}
+	return r.NativeOnly
+}
+
+// canonical is the recipe without comments, order of keys and white space, and without what has no influence on the artifact.
 func (r *Recipe) canonical() []byte {
-	data, err := json.Marshal(r)
+	built := *r
+	built.NativeOnly = ""
+	data, err := json.Marshal(&built)
 	if err != nil {
 		panic(err) // strings and bools only
 	}

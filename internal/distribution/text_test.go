@@ -114,7 +114,7 @@ Enabled: no
 `)
 	write(t, filepath.Join(dir, "sources.list.d", "vendor.list"), "deb https://vendor.example.com/apt bookworm main\n")
 	write(t, filepath.Join(dir, "sources.list.d", "README"), "deb http://mirror.example.com/debian bookworm main\n")
-	got, err := aptSources(dir, "bookworm")
+	got, err := aptSources(dir, "bookworm", "amd64")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://mirror.exa
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("aptSources() (-want +got):\n%s", diff)
 	}
-	if got, err := aptSources(filepath.Join(dir, "nowhere"), "bookworm"); err != nil || got != "" {
+	if got, err := aptSources(filepath.Join(dir, "nowhere"), "bookworm", "amd64"); err != nil || got != "" {
 		t.Errorf("aptSources() without files = %q, %v", got, err)
 	}
 }
@@ -138,7 +138,7 @@ func TestAptSourcesWithForbiddenOptions(t *testing.T) {
 		for _, file := range []string{"sources.list", "sources.list.d/debian.list"} {
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, file), "deb "+options+" http://mirror.example.com/debian bookworm main\n")
-			got, err := aptSources(dir, "bookworm")
+			got, err := aptSources(dir, "bookworm", "amd64")
 			if wantErr != "" {
 				wantError(t, err, filepath.Base(file), wantErr)
 			} else if err != nil || got == "" {

@@ -21,8 +21,8 @@ var GardenerLinks = []string{"machine-controller-manager"}
 
 // Wrap creates an image of an executable that was built elsewhere: on the layers of an artifact, with the executable in /usr/local/bin
 // and as the entry point. It runs as an ordinary user. Links are names in the working directory, for executables that act on the name they are called
-// by. The tag of the reference is a hash of the content. The layouts are below dir; that
-// of an unchanged executable is reused, and those of earlier ones are removed.
+// by. The tag of the reference is a hash of the content. The layouts are below dir; that of an unchanged executable is reused, and those of
+// earlier ones are removed.
 func (d *Distribution) Wrap(dir string, base *Artifact, repository, executable string, links ...string) (Image, error) {
 	sum, err := checksum(executable, append([]string{base.Key, repository}, links...)...)
 	if err != nil {
@@ -74,7 +74,7 @@ func (d *Distribution) Wrap(dir string, base *Artifact, repository, executable s
 	}
 	v := variant{product: &product{name: path.Base(repository), recipe: &Recipe{Licenses: "Apache-2.0"}}, version: tag}
 	recipe := ImageRecipe{Repository: repository, Tag: tag, Entrypoint: []string{target}, User: "65532:65532"}
-	assembled, _, err := assemble(v, recipe, d.platform, append(layers, blob{own, blobFile(layoutDir, own)}))
+	assembled, _, err := assemble(v, recipe, d.architecture, append(layers, blob{own, blobFile(layoutDir, own)}))
 	if err != nil {
 		return Image{}, err
 	}

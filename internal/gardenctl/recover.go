@@ -241,7 +241,7 @@ func (c *cli) checkSeeds(ctx context.Context, g *garden, r recovery) (*metav1.Mi
 // isLost returns why a seed is not lost: its gardenlet reports, or has reported just now, or it is not known whether it has ever reported.
 func isLost(seed *corev1beta1.Seed, renewed *metav1.MicroTime, now time.Time) error {
 	if renewed != nil && now.Sub(renewed.Time) < silence {
-		return fmt.Errorf("seed %q is not lost: its gardenlet has reported less than %s ago; to move its shoots, use migrate", seed.Name, silence)
+		return fmt.Errorf("seed %q is not lost: its gardenlet has reported less than %s ago; to move its shoots, use migrate, after they are restored there", seed.Name, silence)
 	}
 	ready := kube.Condition(seed.Status.Conditions, corev1beta1.SeedGardenletReady)
 	switch {
@@ -371,10 +371,12 @@ func (c *cli) recoverShoot(ctx context.Context, g *garden, s recoverable, r reco
 		return err
 	}
 	if ptr.Deref(s.shoot.Spec.SeedName, "") != r.to {
-		if last := s.shoot.Status.LastOperation; last != nil && last.Type == corev1beta1.LastOperationTypeRestore && last.State != corev1beta1.LastOperationStateSucceeded {
-			// An operator has seen to its backups. Until its restoration is over, it cannot be bound to another seed.
+		if last := s.shoot.Status.LastOperation; last != nil && (last.Type == corev1beta1.LastOperationTypeRestore && last.State != corev1beta1.LastOperationStateSucceeded ||
+			last.Type == corev1beta1.LastOperationTypeMigrate && last.State == corev1beta1.LastOperationStateSucceeded) {
+			// An operator has seen to its backups. Until its restoration is over, it cannot be bound to another seed. A migration that goes on can.
 			before := s.shoot.DeepCopy()
 			s.shoot.Status.LastOperation = c.released(r)
+			s.shoot.Status.LastOperation.State, s.shoot.Status.LastOperation.Progress = corev1beta1.LastOperationStateProcessing, 99
 			if err := g.client.Status().Patch(ctx, s.shoot, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 				return fmt.Errorf("end its restoration: %w", err)
 			}

@@ -52,6 +52,8 @@ type agent struct {
 	flows       *flow.Metrics
 	shoots      *lifecycle.Metrics
 	credentials credentials.Values
+	// terminateTLS is the feature gate IstioTLSTermination.
+	terminateTLS bool
 }
 
 // gardenCluster is the connection to the garden.
@@ -120,9 +122,11 @@ func (a *agent) connect(ctx context.Context) (*gardenCluster, error) {
 	if err := technicalid.Index(ctx, c.GetFieldIndexer()); err != nil {
 		return nil, err
 	}
-	// No controller watches them, but each Shoot needs one.
-	if _, err := c.GetCache().GetInformer(ctx, &corev1beta1.CloudProfile{}); err != nil {
-		return nil, fmt.Errorf("watch CloudProfiles: %w", err)
+	// The first Shoot may need them before the controller that watches them has started; none watches CloudProfiles.
+	for _, object := range []client.Object{&corev1beta1.CloudProfile{}, &corev1beta1.ControllerRegistration{}, &operationsv1alpha1.Bastion{}} {
+		if _, err := c.GetCache().GetInformer(ctx, object); err != nil {
+			return nil, fmt.Errorf("watch %T: %w", object, err)
+		}
 	}
 	if err := a.Add(c); err != nil {
 		return nil, fmt.Errorf("add the garden to the manager: %w", err)

@@ -80,7 +80,7 @@ func (a *agent) addSeedControllers(garden *gardenCluster) error {
 			SeedName: seedName, Garden: garden, GardenAPI: garden.api, SeedAPI: a.seedAPI, SeedVersion: a.seedDiscovery,
 			KubeconfigSecret: a.config.GardenClientConnection.KubeconfigSecret, CertificateExpiry: certificateExpiry,
 			Gardener: a.gardener, Images: a.images, ETCD: a.config.ETCDConfig, NodeToleration: a.config.NodeToleration, Capacity: resources.Capacity, Reserved: resources.Reserved,
-			SNI: a.config.SNI, Handlers: a.config.ExposureClassHandlers,
+			SNI: a.config.SNI, Handlers: a.config.ExposureClassHandlers, TerminateTLS: a.terminateTLS,
 			SyncPeriod: c.Seed.SyncPeriod.Duration, Metrics: a.flows, Clock: a.clock,
 		}),
 		seedcare.Add(a.Manager, seedcare.Values{
@@ -139,7 +139,7 @@ func (a *agent) addShootControllers(garden *gardenCluster) error {
 	return errors.Join(
 		lifecycle.Add(a.Manager, lifecycle.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenAPI: garden.api, SeedAPI: a.seedAPI,
-			Connect: a.connectShoot, Discover: discoverShoot, Gateways: system.Gateways(a.config.ExposureClassHandlers),
+			Connect: a.connectShoot, Discover: discoverShoot, Gateways: system.Gateways(a.config.ExposureClassHandlers), TerminateTLS: a.terminateTLS,
 			SavesStates: func(ctx context.Context) (bool, error) { return shootstate.Saves(ctx, states) },
 			Gardener:    a.gardener, Images: a.vector, Config: *c.Shoot, ETCD: a.config.ETCDConfig, Metrics: a.shoots, FlowMetrics: a.flows, Clock: a.clock,
 		}),

@@ -67,6 +67,7 @@ func Component() process.Component[Config] {
 				Debugging: c.Debugging, FeatureGates: c.FeatureGates,
 			}
 		},
+		Features: systemcomponents.Features(),
 		Kinds:    append(garden, seed...),
 		Protobuf: garden,
 		Options: func(c *Config, options *manager.Options) {
@@ -138,7 +139,8 @@ func wire(_ context.Context, p *process.Process, c *Config) error {
 		p.Add(&agent{
 			Process: p, config: c, seedAPI: seedAPI, seedDiscovery: clientset.Discovery(), health: health, clock: clk,
 			gardener: gardener, images: images, vector: vector, flows: flows, shoots: shoots,
-			credentials: credentials.Values{SeedName: c.SeedConfig.Name, SeedAPI: seedAPI, Connection: c.GardenClientConnection, Clock: clk},
+			terminateTLS: p.Gates.Enabled(systemcomponents.IstioTLSTermination),
+			credentials:  credentials.Values{SeedName: c.SeedConfig.Name, SeedAPI: seedAPI, Connection: c.GardenClientConnection, Clock: clk},
 		}),
 	)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +18,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"gardener.cloud/gardener/internal/gateway/haproxy"
+	"gardener.cloud/gardener/internal/gateway/terminator"
 )
 
 const (
@@ -34,15 +36,19 @@ type facts struct {
 	front *corev1.Service
 	// services are the backends of routes, by name.
 	services map[types.NamespacedName]*corev1.Service
-	// serving are the Services that have a ready endpoint.
-	serving map[types.NamespacedName]bool
+	// endpoints are the EndpointSlices of Services with a ready endpoint.
+	endpoints map[types.NamespacedName][]*discoveryv1.EndpointSlice
+	// credentials are those of routes whose connections end at the gateway.
+	credentials map[types.NamespacedName]*terminator.Credentials
 	// namespaces are the labels of namespaces by name.
 	namespaces map[string]labels.Set
 }
 
 // verdict is the result of decide.
 type verdict struct {
-	table     haproxy.Table
+	table haproxy.Table
+	// servers are the kube-apiservers whose connections end at the gateway, by their routes.
+	servers   map[types.NamespacedName]terminator.Server
 	listeners []listenerVerdict
 	parents   map[types.NamespacedName][]parentVerdict
 }
@@ -81,6 +87,7 @@ func invalid[R ~string](reason R, format string, args ...any) outcome {
 func decide(f facts) verdict {
 	v := verdict{
 		table:   haproxy.NewTable(),
+		servers: map[types.NamespacedName]terminator.Server{},
 		parents: map[types.NamespacedName][]parentVerdict{},
 	}
 	for i := range f.gateway.Spec.Listeners {
@@ -95,6 +102,7 @@ func decide(f facts) verdict {
 		route := &routes[i]
 		key := types.NamespacedName{Namespace: route.Namespace, Name: route.Name}
 		to, refs, unsupported := backend(route, f)
+		server := terminator.Server{Credentials: f.credentials[key]}
 		attachedTo := map[gatewayv1.SectionName]bool{}
 		for _, ref := range route.Spec.ParentRefs {
 			if !refersTo(ref, route.Namespace, f.gateway) {
@@ -113,7 +121,12 @@ func decide(f facts) verdict {
 					continue
 				}
 				owners[host] = key
-				v.table.Add(host, to)
+				if server.Credentials == nil || strings.HasPrefix(host, "*") {
+					v.table.Add(host, to)
+					continue
+				}
+				v.table.AddBackend(host, haproxy.Backend{Service: to, Through: terminatorAddress})
+				server.Hosts = append(server.Hosts, host)
 			}
 			switch {
 			case len(lost) > 0 && len(lost) == len(hosts):
@@ -122,6 +135,10 @@ func decide(f facts) verdict {
 				parent.partial = strings.Join(lost, ", ")
 			}
 			v.parents[key] = append(v.parents[key], parent)
+		}
+		if len(server.Hosts) > 0 {
+			server.Endpoints = podsOf(route, f)
+			v.servers[key] = server
 		}
 		if accepted := slices.ContainsFunc(v.parents[key], func(p parentVerdict) bool { return p.accepted.ok }); accepted {
 			for i := range v.listeners {
@@ -290,8 +307,50 @@ func backend(route *gatewayv1.TLSRoute, f facts) (netip.AddrPort, outcome, strin
 	}) {
 		return netip.AddrPort{}, invalid(gatewayv1.RouteReasonBackendNotFound, "Service %s has no TCP port %d", key, ptr.Deref(ref.Port, 0)), ""
 	}
-	if !f.serving[key] {
+	if len(f.endpoints[key]) == 0 {
 		return netip.AddrPort{}, resolved, ""
 	}
 	return netip.AddrPortFrom(addr, uint16(*ref.Port)), resolved, "" //nolint:gosec // a port of a Service is one
+}
+
+// podsOf returns the addresses of the ready pods of a route's backend, sorted.
+func podsOf(route *gatewayv1.TLSRoute, f facts) []netip.AddrPort {
+	var pods []netip.AddrPort
+	for _, rule := range route.Spec.Rules {
+		for _, ref := range rule.BackendRefs {
+			key := types.NamespacedName{Namespace: route.Namespace, Name: string(ref.Name)}
+			service := f.services[key]
+			if service == nil || ref.Port == nil || ptr.Deref(ref.Weight, 1) == 0 {
+				continue
+			}
+			i := slices.IndexFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == *ref.Port })
+			if i < 0 {
+				continue
+			}
+			for _, slice := range f.endpoints[key] {
+				pods = append(pods, readyPods(slice, service.Spec.Ports[i].Name)...)
+			}
+		}
+	}
+	slices.SortFunc(pods, netip.AddrPort.Compare)
+	return slices.Compact(pods)
+}
+
+// readyPods returns the addresses of ready endpoints of a slice, with the port of a name.
+func readyPods(slice *discoveryv1.EndpointSlice, name string) []netip.AddrPort {
+	i := slices.IndexFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool { return ptr.Deref(p.Name, "") == name && p.Port != nil })
+	if i < 0 {
+		return nil
+	}
+	var pods []netip.AddrPort
+	for _, endpoint := range slice.Endpoints {
+		if !ready(endpoint) || len(endpoint.Addresses) == 0 {
+			continue
+		}
+		// All addresses of an endpoint are the same one.
+		if addr, err := netip.ParseAddr(endpoint.Addresses[0]); err == nil {
+			pods = append(pods, netip.AddrPortFrom(addr, uint16(*slice.Ports[i].Port))) //nolint:gosec // a port of a pod is one
+		}
+	}
+	return pods
 }

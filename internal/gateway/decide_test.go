@@ -10,11 +10,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"gardener.cloud/gardener/internal/gateway/haproxy"
+	"gardener.cloud/gardener/internal/gateway/terminator"
 )
 
 // route is a TLSRoute in namespace shoot, to port 443 of Service api there.
@@ -52,6 +56,42 @@ func service(namespace, name, ip string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec:       corev1.ServiceSpec{ClusterIP: ip, Ports: []corev1.ServicePort{{Port: 443, Protocol: corev1.ProtocolTCP}}},
+	}
+}
+
+// endpoints are a slice with two ready pods, and one that is not.
+func endpoints() *discoveryv1.EndpointSlice {
+	slice := &discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{{Name: new("metrics"), Port: new(int32(1))}, {Name: new(""), Port: new(int32(6443))}}}
+	for addr, ready := range map[string]*bool{"10.1.0.2": nil, "10.1.0.1": new(true), "10.1.0.3": new(false)} {
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{addr}, Conditions: discoveryv1.EndpointConditions{Ready: ready}})
+	}
+	return slice
+}
+
+// Connections of routes with credentials end at the gateway, which knows the pods of their Services. The first route has the name if there are two.
+func TestDecideServers(t *testing.T) {
+	shoot, other := types.NamespacedName{Namespace: "shoot", Name: "ended"}, types.NamespacedName{Namespace: "shoot", Name: "other"}
+	l := listener()
+	v := decide(facts{
+		gateway: &gatewayv1.Gateway{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "gateway", Name: "gateway"}, Spec: gatewayv1.GatewaySpec{Listeners: []gatewayv1.Listener{l}},
+		},
+		routes: []gatewayv1.TLSRoute{
+			route("ended", time.Hour, "API.a.example", "api.b.example", "*.wild.example"), route("other", 0, "api.a.example"), route("passed", 0, "tunnel.a.example"),
+		},
+		services:    map[types.NamespacedName]*corev1.Service{{Namespace: "shoot", Name: "api"}: service("shoot", "api", "10.0.0.1")},
+		endpoints:   map[types.NamespacedName][]*discoveryv1.EndpointSlice{{Namespace: "shoot", Name: "api"}: {endpoints()}},
+		credentials: map[types.NamespacedName]*terminator.Credentials{shoot: {}, other: {}},
+	})
+	if len(v.servers) != 1 {
+		t.Fatalf("servers are %v, want that of the older route only", v.servers)
+	}
+	got := v.servers[shoot]
+	if diff := cmp.Diff([]string{"api.a.example", "api.b.example"}, got.Hosts); diff != "" {
+		t.Errorf("hosts (-want +got):\n%s", diff)
+	}
+	if got, want := fmt.Sprint(got.Endpoints), "[10.1.0.1:6443 10.1.0.2:6443]"; got != want {
+		t.Errorf("endpoints are %s, want %s", got, want)
 	}
 }
 
@@ -180,6 +220,11 @@ func TestDecide(t *testing.T) {
 			})},
 			parents: map[string]string{"a": "!UnsupportedValue ResolvedRefs"},
 		},
+		"a route with credentials ends at the gateway, but not its wildcards": {
+			routes:  []gatewayv1.TLSRoute{route("ended", 0, "api.a.example", "*.b.example")},
+			want:    map[string]string{"api.a.example": "127.0.0.1:8444 for " + api, "*.b.example": api},
+			parents: map[string]string{"ended": "Accepted ResolvedRefs"}, attached: 1,
+		},
 		"a listener that terminates": {
 			listener: func(l *gatewayv1.Listener) { l.TLS.Mode = nil }, routes: []gatewayv1.TLSRoute{route("a", 0, "x.example")},
 			parents: map[string]string{"a": "!NoMatchingParent ResolvedRefs"}, accepted: "UnsupportedValue",
@@ -200,23 +245,33 @@ func TestDecide(t *testing.T) {
 					{Namespace: "shoot", Name: "headless"}:     service("shoot", "headless", "None"),
 					{Namespace: "garden", Name: "api"}:         service("garden", "api", "10.0.0.2"),
 				},
-				serving:    map[types.NamespacedName]bool{{Namespace: "shoot", Name: "api"}: true, {Namespace: "garden", Name: "api"}: true},
-				namespaces: map[string]labels.Set{"shoot": {"role": "shoot"}},
+				endpoints: map[types.NamespacedName][]*discoveryv1.EndpointSlice{
+					{Namespace: "shoot", Name: "api"}: {endpoints()}, {Namespace: "garden", Name: "api"}: {endpoints()},
+				},
+				credentials: map[types.NamespacedName]*terminator.Credentials{{Namespace: "shoot", Name: "ended"}: {}},
+				namespaces:  map[string]labels.Set{"shoot": {"role": "shoot"}},
 			}
 			if tc.listener != nil {
 				tc.listener(&f.gateway.Spec.Listeners[0])
 			}
 			v := decide(f)
 			got, want := map[string]string{}, map[string]string{}
+			text := func(b haproxy.Backend) string {
+				switch {
+				case !b.Service.IsValid():
+					return "-"
+				case b.Through.IsValid():
+					return b.Through.String() + " for " + b.Service.String()
+				}
+				return b.Service.String()
+			}
 			for host, to := range v.table.Exact {
-				got[host] = to.String()
+				got[host] = text(to)
 			}
 			for suffix, to := range v.table.Suffix {
-				got["*"+suffix] = to.String()
+				got["*"+suffix] = text(to)
 			}
-			for host, to := range tc.want {
-				want[host] = strings.ReplaceAll(to, "-", "invalid AddrPort")
-			}
+			maps.Copy(want, tc.want)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("table (-want +got):\n%s", diff)
 			}

@@ -2,7 +2,10 @@ package gateway
 
 import (
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -73,7 +76,7 @@ func start(t *testing.T) *cluster {
 	}
 	dir := t.TempDir()
 	key := client.ObjectKey{Namespace: deployed.Namespace, Name: deployed.Name}
-	if err := Add(mgr, prometheus.NewRegistry(), haproxy.NewProgrammer(dir, clock.RealClock{}), key, key); err != nil {
+	if err := Add(mgr, prometheus.NewRegistry(), haproxy.NewProgrammer(dir, clock.RealClock{}), key, key, true); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -134,6 +137,23 @@ func (c *cluster) create(t *testing.T, objects ...client.Object) {
 	}
 }
 
+// keys are the data of valid credentials, all with the same certificate.
+func keys(t *testing.T) map[string][]byte {
+	t.Helper()
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	der, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return map[string][]byte{
+		deployed.KeyCertificate: certificate, deployed.KeyPrivateKey: key, deployed.KeyProxyCertificate: certificate, deployed.KeyProxyPrivateKey: key,
+		deployed.KeyClientCA: certificate, deployed.KeyServerCA: certificate,
+	}
+}
+
 func TestRoutesBecomeMaps(t *testing.T) {
 	c := start(t)
 	const namespace = "shoot--dev--first"
@@ -154,6 +174,23 @@ func TestRoutesBecomeMaps(t *testing.T) {
 	c.create(t, service, slice)
 	slice.Endpoints[0].Conditions.Ready = new(true)
 	if err := c.Update(t.Context(), slice); err != nil {
+		t.Fatal(err)
+	}
+	c.awaitMap(t, "api.first.example.com "+service.Spec.ClusterIP+"/443\n")
+
+	// Its connections end at the gateway while that has credentials that are valid.
+	credentials := deployed.Credentials{
+		Namespace: deployed.Namespace, Route: client.ObjectKey{Namespace: namespace, Name: "kube-apiserver"}, RouteNamespaceUID: "uid", Data: keys(t),
+	}.Secret()
+	valid := credentials.Data[deployed.KeyServerCA]
+	credentials.Data[deployed.KeyServerCA] = []byte("no certificate")
+	c.create(t, credentials)
+	credentials.Data[deployed.KeyServerCA] = valid
+	if err := c.Update(t.Context(), credentials); err != nil {
+		t.Fatal(err)
+	}
+	c.awaitMap(t, "api.first.example.com 127.0.0.1/8444/"+service.Spec.ClusterIP+"\n")
+	if err := c.Delete(t.Context(), credentials); err != nil {
 		t.Fatal(err)
 	}
 	c.awaitMap(t, "api.first.example.com "+service.Spec.ClusterIP+"/443\n")

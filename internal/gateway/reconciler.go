@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -30,7 +32,7 @@ type observer struct {
 func (o *observer) observe(ctx context.Context) (*facts, *gatewayv1.GatewayClass, error) {
 	f := &facts{
 		gateway: &gatewayv1.Gateway{}, services: map[types.NamespacedName]*corev1.Service{},
-		serving: map[types.NamespacedName]bool{}, namespaces: map[string]labels.Set{},
+		endpoints: map[types.NamespacedName][]*discoveryv1.EndpointSlice{}, namespaces: map[string]labels.Set{},
 	}
 	if err := o.client.Get(ctx, o.gateway, f.gateway); err != nil {
 		return nil, nil, client.IgnoreNotFound(err)
@@ -43,8 +45,8 @@ func (o *observer) observe(ctx context.Context) (*facts, *gatewayv1.GatewayClass
 		return nil, nil, nil
 	}
 	routes, services, namespaces := &gatewayv1.TLSRouteList{}, &corev1.ServiceList{}, &corev1.NamespaceList{}
-	slices := &discoveryv1.EndpointSliceList{}
-	for _, list := range []client.ObjectList{routes, services, slices, namespaces} {
+	endpoints := &discoveryv1.EndpointSliceList{}
+	for _, list := range []client.ObjectList{routes, services, endpoints, namespaces} {
 		if err := o.client.List(ctx, list); err != nil {
 			return nil, nil, fmt.Errorf("list %T: %w", list, err)
 		}
@@ -53,9 +55,10 @@ func (o *observer) observe(ctx context.Context) (*facts, *gatewayv1.GatewayClass
 	for i := range services.Items {
 		f.services[client.ObjectKeyFromObject(&services.Items[i])] = &services.Items[i]
 	}
-	for i := range slices.Items {
-		if slice := &slices.Items[i]; serves(slice) {
-			f.serving[types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}] = true
+	for i := range endpoints.Items {
+		if slice := &endpoints.Items[i]; serves(slice) {
+			service := types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
+			f.endpoints[service] = append(f.endpoints[service], slice)
 		}
 	}
 	for i := range namespaces.Items {
@@ -67,20 +70,19 @@ func (o *observer) observe(ctx context.Context) (*facts, *gatewayv1.GatewayClass
 
 // serves says whether an endpoint in a slice is ready.
 func serves(slice *discoveryv1.EndpointSlice) bool {
-	for i := range slice.Endpoints {
-		if ready := slice.Endpoints[i].Conditions.Ready; ready == nil || *ready {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slice.Endpoints, ready)
 }
+
+func ready(endpoint discoveryv1.Endpoint) bool { return ptr.Deref(endpoint.Conditions.Ready, true) }
 
 // router writes the routes into HAProxy's maps, in every replica.
 type router struct {
 	observer
-	programmer *haproxy.Programmer
-	metrics    *metrics
-	last       haproxy.Table
+	// credentials may be nil: all connections are passed through then.
+	credentials *credentials
+	programmer  *haproxy.Programmer
+	metrics     *metrics
+	last        haproxy.Table
 }
 
 // Reconcile updates HAProxy's maps.
@@ -91,6 +93,9 @@ func (r *router) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 	}
 	table := haproxy.NewTable()
 	if f != nil {
+		if f.credentials, err = r.credentials.read(ctx); err != nil {
+			return reconcile.Result{}, err
+		}
 		table = decide(*f).table
 	}
 	if !table.Equal(r.last) {

@@ -33,6 +33,10 @@ func ShootHealthy(shoot *corev1beta1.Shoot) error {
 	if last := shoot.Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded {
 		return errors.New(ShootOperation(shoot))
 	}
+	// Its control plane runs in no seed then, and the conditions are those of the former one.
+	if shoot.Status.LastOperation.Type == corev1beta1.LastOperationTypeMigrate {
+		return errors.New("its control plane has left the former seed, and is not restored yet")
+	}
 	if shoot.Status.ObservedGeneration != shoot.Generation {
 		return errors.New("its last change has not been observed yet")
 	}

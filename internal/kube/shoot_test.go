@@ -31,7 +31,13 @@ func TestShootHealthy(t *testing.T) {
 			"Create Error 40%; error ERR_CONFIGURATION_PROBLEM, ERR_INFRA_QUOTA_EXCEEDED: no room left; error: odd",
 		},
 		"a change is not observed yet": {corev1beta1.ShootStatus{LastOperation: done, ObservedGeneration: 1}, "its last change has not been observed yet"},
-		"without conditions":           {corev1beta1.ShootStatus{LastOperation: done, ObservedGeneration: 2}, "its health has not been checked yet"},
+		"between two seeds": {
+			corev1beta1.ShootStatus{
+				LastOperation:      &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeMigrate, State: corev1beta1.LastOperationStateSucceeded},
+				ObservedGeneration: 2, Conditions: []corev1beta1.Condition{{Type: "A", Status: "True"}},
+			}, "its control plane has left the former seed, and is not restored yet",
+		},
+		"without conditions": {corev1beta1.ShootStatus{LastOperation: done, ObservedGeneration: 2}, "its health has not been checked yet"},
 		"unhealthy": {
 			corev1beta1.ShootStatus{LastOperation: done, ObservedGeneration: 2, Conditions: []corev1beta1.Condition{{Type: "A", Status: "True"}, {Type: "B", Status: "False", Message: "down\nsince noon"}}},
 			"its condition B is False: down since noon",

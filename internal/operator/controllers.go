@@ -62,6 +62,7 @@ func (o *Operator) AddControllers(_ context.Context) error {
 		lifecycle.Add(o.Manager, lifecycle.Values{
 			RuntimeAPI: o.RuntimeAPI, RuntimeVersion: runtimeVersion, Connect: o.connect, Discover: discover,
 			Gardener: o.Gardener, Images: o.Images, SystemImages: o.SystemImages, Config: o.Config, FlowMetrics: o.Flows, Clock: o.Clock,
+			TerminateTLS: o.TerminateTLS,
 		}),
 		// Both have the same finalizer.
 		reference.Add(o.Manager, reference.Values{Referenced: func(ctx context.Context, ref reference.Ref) (bool, error) { //nolint:contextcheck // predicates have no context

@@ -76,6 +76,7 @@ func Component() process.Component[Config] {
 				Debugging: c.Debugging, FeatureGates: c.FeatureGates,
 			}
 		},
+		Features: systemcomponents.Features(),
 		Kinds:    append(runtimeKinds(), virtual...),
 		Protobuf: virtual,
 		Options: func(c *Config, options *manager.Options) {
@@ -166,6 +167,8 @@ type Operator struct {
 	ImageVectorOverwrite, ComponentImageVectorOverwrites string
 	// Flows are the metrics of flows.
 	Flows *flow.Metrics
+	// TerminateTLS is the feature gate IstioTLSTermination.
+	TerminateTLS bool
 	// Conditions are the metrics of the Garden, which outlive its controllers.
 	Conditions *care.Metrics
 	// Clock is for all controllers.
@@ -220,7 +223,8 @@ func wire(ctx context.Context, p *process.Process, c *Config, server *certificat
 	o := &Operator{
 		Images: vector, SystemImages: systemImages, Flows: flows, GardenletChart: chart.WithDefaultTag(process.Version()).String(),
 		ImageVectorOverwrite: images, ComponentImageVectorOverwrites: components,
-		Process: p, Config: c, RuntimeAPI: runtimeAPI, Conditions: conditions, Clock: clock.RealClock{},
+		TerminateTLS: p.Gates.Enabled(systemcomponents.IstioTLSTermination),
+		Process:      p, Config: c, RuntimeAPI: runtimeAPI, Conditions: conditions, Clock: clock.RealClock{},
 		Gardener: corev1beta1.Gardener{ID: instance, Name: instance, Version: process.Version()},
 	}
 	return errors.Join(

@@ -1,11 +1,11 @@
 package extension
 
 import (
-	"maps"
 	"slices"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/pkg/capability"
 )
 
 // ImageFlavor returns which flavour of a machine image machines of a type and an architecture boot from: the index of its capabilities, or -1 if none fits.
@@ -18,33 +18,16 @@ func ImageFlavor(profile *corev1beta1.CloudProfileSpec, machineType, architectur
 	if len(definitions) == 0 {
 		definitions = []corev1beta1.CapabilityDefinition{{Name: constants.ArchitectureName, Values: corev1beta1.CapabilityValues{architecture}}}
 	}
-	machine := corev1beta1.Capabilities{}
+	var known *corev1beta1.MachineType
 	if i := slices.IndexFunc(profile.MachineTypes, func(t corev1beta1.MachineType) bool { return t.Name == machineType }); i >= 0 {
-		maps.Copy(machine, profile.MachineTypes[i].Capabilities)
+		known = &profile.MachineTypes[i]
 	}
-	machine[constants.ArchitectureName] = corev1beta1.CapabilityValues{architecture}
+	machine := capability.OfMachine(known, architecture)
 	best, bestRanks := -1, []int(nil)
 	for i, flavor := range flavors {
-		if ranks := sharedValues(definitions, machine, flavor); ranks != nil && (best < 0 || slices.Compare(ranks, bestRanks) < 0) {
+		if ranks, ok := capability.Match(definitions, machine, flavor); ok && (best < 0 || slices.Compare(ranks, bestRanks) < 0) {
 			best, bestRanks = i, ranks
 		}
 	}
 	return best
-}
-
-// sharedValues returns, for each capability, the index of the first value that a machine and an image share, or nil if there is one without.
-func sharedValues(definitions []corev1beta1.CapabilityDefinition, machine, image corev1beta1.Capabilities) []int {
-	ranks := make([]int, 0, len(definitions))
-	for _, definition := range definitions {
-		has := func(capabilities corev1beta1.Capabilities, value string) bool {
-			values := capabilities[definition.Name]
-			return len(values) == 0 || slices.Contains(values, value)
-		}
-		rank := slices.IndexFunc(definition.Values, func(value string) bool { return has(machine, value) && has(image, value) })
-		if rank < 0 {
-			return nil
-		}
-		ranks = append(ranks, rank)
-	}
-	return ranks
 }

@@ -34,7 +34,9 @@ type operationDone func(*operatorv1alpha1.Garden) error
 func runGarden(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	name := flags.String("landscape", "local", "name of the landscape, which must be up; for a deletion, without shoots")
 	binary := flags.String("binary", "bin/landscape", "the command that brings it up again")
-	steps := flags.String("steps", "rotate,recreate", "what is done: rotate the credentials, and recreate the garden, which deletes its seeds first")
+	steps := flags.String("steps", "rotate,recreate", "what is done: rotate the credentials; recreate the garden, which deletes its seeds first; "+
+		"restore, which deletes the volumes of its etcds after -writes and measures what is lost")
+	writes := flags.Duration("writes", 6*time.Minute, "how long objects are written before volumes are deleted")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -42,6 +44,7 @@ func runGarden(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	if err != nil {
 		return err
 	}
+	restoration := restoration{clients: c, writes: *writes}
 	g := gardens{
 		boundaries: boundaries{c: c.seed, killer: &killer{landscape: *name, programs: []string{"gardener-operator"}}},
 		up: func(ctx context.Context) ([]byte, error) {
@@ -49,7 +52,7 @@ func runGarden(ctx context.Context, flags *flag.FlagSet, args []string) error {
 		},
 	}
 	known := map[string]func(context.Context) error{
-		"rotate": g.rotate, "recreate": func(ctx context.Context) error { return g.recreate(ctx, *name) },
+		"rotate": g.rotate, "recreate": func(ctx context.Context) error { return g.recreate(ctx, *name) }, "restore": restoration.run,
 	}
 	for step := range strings.SplitSeq(*steps, ",") {
 		if known[step] == nil {

@@ -21,11 +21,17 @@ const (
 // connector returns a client of a shoot, whose address may have changed.
 type connector func(context.Context) (client.WithWatch, error)
 
+// entry is an object of a journal, and when its creation was acknowledged.
+type entry struct {
+	name string
+	at   time.Time
+}
+
 // journal are objects that are written into a shoot, one after the other.
 type journal struct {
 	mu       sync.Mutex
 	client   client.Client
-	written  []string
+	written  []entry
 	last     time.Time // write
 	longest  time.Duration
 	attempts int
@@ -69,7 +75,7 @@ func (j *journal) write(ctx context.Context, connect connector) error {
 	if !j.last.IsZero() {
 		j.longest = max(j.longest, now.Sub(j.last))
 	}
-	j.written, j.last = append(j.written, name), now
+	j.written, j.last = append(j.written, entry{name, now}), now
 	return nil
 }
 
@@ -88,7 +94,7 @@ func (j *journal) outage(now time.Time) time.Duration {
 }
 
 // lost returns the objects that were acknowledged and are not there.
-func (j *journal) lost(ctx context.Context, c client.Client) ([]string, error) {
+func (j *journal) lost(ctx context.Context, c client.Client) ([]entry, error) {
 	list := &corev1.ConfigMapList{}
 	if err := c.List(ctx, list, client.InNamespace(metav1.NamespaceDefault), client.MatchingLabels{runLabel: "journal"}); err != nil {
 		return nil, err
@@ -99,5 +105,5 @@ func (j *journal) lost(ctx context.Context, c client.Client) ([]string, error) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(j.written), func(name string) bool { return present[name] }), nil
+	return slices.DeleteFunc(slices.Clone(j.written), func(e entry) bool { return present[e.name] }), nil
 }

@@ -118,7 +118,11 @@ func (m *moves) record(r move) {
 	m.results.Lock()
 	defer m.results.Unlock()
 	m.done = append(m.done, r)
-	fmt.Fprintf(os.Stderr, "%d: %s to %s after %s, API not reached for %s\n", len(m.done), r.kind, r.to, r.duration.Round(time.Second), r.outage.Round(time.Second))
+	outage := ""
+	if r.kind != hibernated {
+		outage = fmt.Sprintf(", API not reached for %s", r.outage.Round(time.Second))
+	}
+	fmt.Fprintf(os.Stderr, "%d: %s to %s after %s%s\n", len(m.done), r.kind, r.to, r.duration.Round(time.Second), outage)
 }
 
 // print prints medians and the longest times for each kind.
@@ -264,7 +268,7 @@ func (m *mover) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var lost []string
+	var lost []entry
 	if err := m.persistUntil(ctx, func(ctx context.Context) error {
 		c, err := m.access(ctx)
 		if err != nil {
@@ -276,7 +280,7 @@ func (m *mover) finish(ctx context.Context) error {
 		return err
 	}
 	if len(lost) > 0 {
-		return fmt.Errorf("acknowledged writes are lost: %s", strings.Join(lost, ", "))
+		return fmt.Errorf("%d acknowledged writes are lost, the first at %s", len(lost), lost[0].at.Format(time.TimeOnly))
 	}
 	return nil
 }

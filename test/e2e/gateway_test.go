@@ -23,14 +23,7 @@ import (
 
 // testGateway reaches a server in the seed through the gateway: routes work as soon as they exist, and connections outlive them.
 func testGateway(t *testing.T, l *landscape) {
-	var address string
-	await(t, l.client, func(gateways []*gatewayv1.Gateway) error {
-		if len(gateways) != 1 || len(gateways[0].Status.Addresses) != 1 {
-			return errors.New("the gateway has no address")
-		}
-		address = net.JoinHostPort(gateways[0].Status.Addresses[0].Value, "443")
-		return nil
-	}, client.InNamespace(gateway.Namespace))
+	address := l.gatewayAddress(t)
 	route := func(host string) *gatewayv1.TLSRoute {
 		return exposure.Objects(exposure.Values{Namespace: "garden", Name: "e2e", Hosts: []string{host}, Service: "gardener-apiserver", Port: 443})[0].(*gatewayv1.TLSRoute)
 	}
@@ -67,6 +60,19 @@ func testGateway(t *testing.T, l *landscape) {
 		t.Fatal(err)
 	}
 	_ = eventuallyOpen(t, address, "second.example.com").Close()
+}
+
+// gatewayAddress waits for the address of the gateway of the runtime cluster.
+func (l *landscape) gatewayAddress(t *testing.T) (address string) {
+	t.Helper()
+	await(t, l.client, func(gateways []*gatewayv1.Gateway) error {
+		if len(gateways) != 1 || len(gateways[0].Status.Addresses) != 1 {
+			return errors.New("the gateway has no address")
+		}
+		address = net.JoinHostPort(gateways[0].Status.Addresses[0].Value, "443")
+		return nil
+	}, client.InNamespace(gateway.Namespace))
+	return address
 }
 
 func dialTLS(address, name string) (*tls.Conn, error) {

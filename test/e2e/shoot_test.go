@@ -4,11 +4,14 @@ package e2e
 
 import (
 	"context"
-	"encoding/base64"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"net"
+	"net/http"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -16,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -164,7 +168,7 @@ func testWorkerless(t *testing.T, l *landscape) {
 	})
 }
 
-// expectManagedIssuer expects that Gardener has the documents of the issuer of a shoot's tokens.
+// expectManagedIssuer expects that Gardener has the documents of the issuer of a shoot's tokens, with which third parties verify these.
 func (l *landscape) expectManagedIssuer(t *testing.T, key client.ObjectKey, admin cluster) {
 	t.Helper()
 	shoot := &corev1beta1.Shoot{}
@@ -190,17 +194,44 @@ func (l *landscape) expectManagedIssuer(t *testing.T, key client.ObjectKey, admi
 	}
 	// kube-controller-manager creates it a moment after the namespace.
 	account := env.Await(t, admin.client, env.Named[*corev1.ServiceAccount]("default", "default"), env.Exists)
-	request := &authenticationv1.TokenRequest{}
+	const audience = "https://cloud.example.com"
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}}}
 	if err := admin.client.SubResource("token").Create(t.Context(), account, request); err != nil {
 		t.Fatal(err)
 	}
-	claims, err := base64.RawURLEncoding.DecodeString(strings.Split(request.Status.Token+"..", ".")[1])
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(t.Context(), l.discoveryClient(t)), timeout)
+	defer cancel()
+	provider, err := oidc.NewProvider(ctx, issuer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(claims), `"iss":"`+issuer+`"`) {
-		t.Errorf("a token has the claims %s, want the issuer %q", claims, issuer)
+	token, err := provider.Verifier(&oidc.Config{ClientID: audience}).Verify(ctx, request.Status.Token)
+	if err != nil || token.Subject != "system:serviceaccount:default:default" {
+		t.Errorf("a third party gets %+v, %v", token, err)
 	}
+	if _, err := provider.Verifier(&oidc.Config{ClientID: audience}).Verify(ctx, request.Status.Token[:len(request.Status.Token)-8]+"AAAAAAAA"); err == nil {
+		t.Error("a third party accepts a token with another signature")
+	}
+}
+
+// discoveryClient is a client of a third party: it reaches the discovery server through the gateway, and knows its CA.
+func (l *landscape) discoveryClient(t *testing.T) *http.Client {
+	t.Helper()
+	authorities := &corev1.SecretList{}
+	if err := l.client.List(t.Context(), authorities, client.InNamespace(constants.GardenNamespace), client.MatchingLabels{"bundle-for": "ca-gardener"}); err != nil || len(authorities.Items) == 0 {
+		t.Fatalf("there are %d bundles of the CA: %v", len(authorities.Items), err)
+	}
+	roots := x509.NewCertPool()
+	for _, secret := range authorities.Items {
+		roots.AppendCertsFromPEM(secret.Data["bundle.crt"])
+	}
+	address := l.gatewayAddress(t)
+	return &http.Client{Timeout: timeout, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots},
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, address)
+		},
+	}}
 }
 
 // rotate rotates all credentials of a shoot. Old kubeconfigs are valid until the completion.

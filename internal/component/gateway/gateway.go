@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -37,6 +38,7 @@ const (
 	Listener = "tls"
 
 	process        = "gardener-gateway-controller"
+	proxyProcess   = "gardener-gateway-proxy"
 	controllerName = "gardener.cloud/gateway-controller"
 
 	port        = 443
@@ -44,6 +46,8 @@ const (
 	proxyHealth = 8405
 	healthPort  = 8081
 	metricsPort = 8080
+	// terminatorHealth and terminatorMetrics are those of the process that ends TLS connections. It has them from HAProxy, on the loopback address.
+	terminatorHealth, terminatorMetrics = 8445, 8446
 
 	configDir = "/etc/gateway"
 	sharedDir = "/run/gateway"
@@ -68,6 +72,8 @@ type Values struct {
 	LoadBalancerIP *string
 	// ProxyProtocol is whether load balancers may send the address of the client with the PROXY protocol.
 	ProxyProtocol bool
+	// TerminateTLS is whether the gateway ends the TLS connections of routes that have Credentials. It passes others through.
+	TerminateTLS bool
 	// PodLabels are further labels of the pods. They cannot replace the labels that select the pods.
 	PodLabels map[string]string
 	// Handler is the name of the handler of ExposureClasses that the gateway is for. The one for all other shoots has none.
@@ -135,6 +141,10 @@ func objects(v Values, labels map[string]string, namespace client.Object) []clie
 	pod := &deployment.Spec.Template.Spec
 	pod.Containers[0].Name = "controller"
 	pod.Containers = append(pod.Containers, proxy(v.ProxyImage))
+	if v.TerminateTLS {
+		pod.Containers[0].Args = append(pod.Containers[0].Args, "--terminate-tls")
+		pod.Containers = append(pod.Containers, terminator(v))
+	}
 	pod.TerminationGracePeriodSeconds = new(int64(unpublishSeconds + drainSeconds + 5))
 	pod.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
 		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: deployment.Spec.Selector,
@@ -156,7 +166,7 @@ func objects(v Values, labels map[string]string, namespace client.Object) []clie
 		w.ServiceAccount(),
 		&corev1.ConfigMap{ObjectMeta: deployment.ObjectMeta, Data: map[string]string{"haproxy.cfg": config}},
 	}
-	all = append(all, leaderElection(w)...)
+	all = append(all, role(w, v.TerminateTLS)...)
 	all = append(all, deployment, service(w, v))
 	if v.Replicas > 1 {
 		all = append(all, &policyv1.PodDisruptionBudget{
@@ -218,18 +228,47 @@ func HandlerBinding(namespace string) client.Object {
 	return w.ClusterRoleBinding(ClusterRole+":"+namespace, ClusterRole)
 }
 
-// leaderElection renders the role for the leader election of the controllers of one gateway.
-func leaderElection(w workload.Workload) []client.Object {
-	return w.Role(w.Namespace, Name,
+// role renders the role of one gateway: for the leader election of its controllers, and for Credentials.
+func role(w workload.Workload, terminateTLS bool) []client.Object {
+	rules := []rbacv1.PolicyRule{
 		workload.Rule("coordination.k8s.io", "leases", "create get update"),
 		workload.Rule("", "events", "create patch"), // of the leader election
-	)
+	}
+	if terminateTLS {
+		rules = append(rules, workload.Rule("", "secrets", "get list watch"))
+	}
+	return w.Role(w.Namespace, Name, rules...)
+}
+
+// terminator is the container that ends TLS connections.
+func terminator(v Values) corev1.Container {
+	return corev1.Container{
+		Name: "proxy", Image: v.ControllerImage,
+		Args: []string{
+			proxyProcess, "--gateway=" + v.Namespace + "/" + Name,
+			"--health-port=" + strconv.Itoa(terminatorHealth), "--metrics-port=" + strconv.Itoa(terminatorMetrics),
+		},
+		Env:            []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "1800MiB"}}, // below the limit
+		Ports:          []corev1.ContainerPort{{Name: "tls-metrics", ContainerPort: terminatorMetrics, Protocol: corev1.ProtocolTCP}},
+		ReadinessProbe: workload.HTTPProbe("/readyz", terminatorHealth, corev1.URISchemeHTTP),
+		StartupProbe:   workload.Eager(workload.HTTPProbe("/readyz", terminatorHealth, corev1.URISchemeHTTP)),
+		LivenessProbe:  workload.HTTPProbe("/healthz", terminatorHealth, corev1.URISchemeHTTP),
+		Resources: corev1.ResourceRequirements{
+			Requests: workload.Requests("20m", "60Mi").Requests,
+			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")},
+		},
+		SecurityContext: workload.Unprivileged(),
+	}
 }
 
 func service(w workload.Workload, v Values) *corev1.Service {
 	service := w.Service("tls", port)
 	service.Name = v.ServiceName
-	service.Annotations = workload.Merge(v.ServiceAnnotations, workload.FromPods("all-seed-scrape-targets", metricsPort, proxyHealth),
+	scraped := []int32{metricsPort, proxyHealth}
+	if v.TerminateTLS {
+		scraped = append(scraped, terminatorMetrics)
+	}
+	service.Annotations = workload.Merge(v.ServiceAnnotations, workload.FromPods("all-seed-scrape-targets", scraped...),
 		map[string]string{resourcesv1alpha1.NetworkingFromWorldToPorts: fmt.Sprintf(`[{"protocol":"TCP","port":%d}]`, proxyPort)})
 	service.Spec.Type = corev1.ServiceTypeLoadBalancer
 	service.Spec.Ports[0].TargetPort = intstr.FromInt32(proxyPort)

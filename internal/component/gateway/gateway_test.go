@@ -3,6 +3,7 @@ package gateway
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -14,6 +15,26 @@ func TestObjects(t *testing.T) {
 		ControllerImage: "registry.example/gardener:v1", ProxyImage: "registry.example/haproxy:v1", Replicas: 2,
 		ServiceAnnotations: map[string]string{"load-balancer.example/kind": "fast"}, ExternalTrafficPolicy: "Local",
 	}), gatewayv1.Install)
+}
+
+// A gateway that ends connections has a third container, and reads Secrets in its namespace.
+func TestObjectsThatTerminateTLS(t *testing.T) {
+	golden.Objects(t, "terminating.yaml", Objects(Values{
+		ControllerImage: "registry.example/gardener:v1", ProxyImage: "registry.example/haproxy:v1", Replicas: 1, TerminateTLS: true,
+	}), gatewayv1.Install)
+}
+
+// A Secret counts for the route of its name only, whatever its labels say.
+func TestRouteOf(t *testing.T) {
+	route := types.NamespacedName{Namespace: "shoot--dev--a", Name: "kube-apiserver"}
+	secret := Credentials{Namespace: "gateway", Route: route, RouteNamespaceUID: "uid"}.Secret()
+	if got, ok := RouteOf(secret); !ok || got != route || secret.Name != "shoot--dev--a.kube-apiserver" || secret.OwnerReferences[0].UID != "uid" {
+		t.Errorf("RouteOf(%v) is %v %t", secret, got, ok)
+	}
+	secret.Labels[LabelRouteNamespace] = "shoot--dev--b"
+	if got, ok := RouteOf(secret); ok {
+		t.Errorf("RouteOf() is %v, with the labels of another route", got)
+	}
 }
 
 // The gateway of a handler has no objects that others have too.

@@ -43,7 +43,7 @@ func (r *reconciler) move(ctx context.Context, s *scope) error {
 	if pod == nil {
 		return nil
 	}
-	volumes, err := r.volumesOf(ctx, s)
+	volumes, zones, err := r.volumesOf(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,32 @@ func (r *reconciler) move(ctx context.Context, s *scope) error {
 		s.moving += "; waiting until all other members are ready"
 		return nil
 	}
+	if !own.deleted() && !where.hasRoom(zones, zonesOfOthers(volumes, pod.Name)) {
+		s.moving += "; waiting for a node in another zone"
+		return nil
+	}
 	return r.replace(ctx, s, pod, own.claim)
+}
+
+// maySpread returns why members cannot be spread over zones now. The StatefulSet replaces the last pod first, also while another one is missing: neither of them
+// could come back then.
+func maySpread(current *appsv1.StatefulSet, desired []client.Object) error {
+	if current == nil || ptr.Deref(current.Spec.Replicas, 1) < fewestToMove || current.Status.ReadyReplicas >= *current.Spec.Replicas ||
+		spreadOverZones(&current.Spec.Template.Spec) {
+		return nil
+	}
+	for _, object := range desired {
+		if set, ok := object.(*appsv1.StatefulSet); ok && spreadOverZones(&set.Spec.Template.Spec) {
+			return fmt.Errorf("members are spread over zones when all of them are ready: %d of %d are", current.Status.ReadyReplicas, *current.Spec.Replicas)
+		}
+	}
+	return nil
+}
+
+func spreadOverZones(pod *corev1.PodSpec) bool {
+	return slices.ContainsFunc(pod.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
+		return c.TopologyKey == corev1.LabelTopologyZone && c.WhenUnsatisfiable == corev1.DoNotSchedule
+	})
 }
 
 // replace deletes a pod with its claim. The StatefulSet creates both again.
@@ -135,37 +160,43 @@ type memberVolume struct {
 // deleted reports whether the claim is being deleted.
 func (v memberVolume) deleted() bool { return v.claim.DeletionTimestamp != nil }
 
-// volumesOf reads the volumes of members, by the names of the members.
-func (r *reconciler) volumesOf(ctx context.Context, s *scope) (map[string]memberVolume, error) {
+// volumesOf reads the volumes of members, by the names of the members, and the zones that have nodes.
+func (r *reconciler) volumesOf(ctx context.Context, s *scope) (volumes map[string]memberVolume, zones []string, err error) {
 	claims := &corev1.PersistentVolumeClaimList{}
 	if err := r.api.List(ctx, claims, client.InNamespace(s.etcd.Namespace), client.MatchingLabels(podLabels(s.etcd.Name))); err != nil {
-		return nil, fmt.Errorf("list PersistentVolumeClaims: %w", err)
+		return nil, nil, fmt.Errorf("list PersistentVolumeClaims: %w", err)
 	}
 	nodes := &metav1.PartialObjectMetadataList{}
 	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
 	if err := r.api.List(ctx, nodes); err != nil {
-		return nil, fmt.Errorf("list Nodes: %w", err)
+		return nil, nil, fmt.Errorf("list Nodes: %w", err)
+	}
+	for i := range nodes.Items {
+		zones = append(zones, nodes.Items[i].Labels[corev1.LabelTopologyZone])
 	}
 	out := map[string]memberVolume{}
 	for i := range claims.Items {
 		claim := &claims.Items[i]
+		// The claims of a StatefulSet are named for the template and the pod. Others are of a former template.
+		member, ok := strings.CutPrefix(claim.Name, s.statefulSet.Spec.VolumeClaimTemplates[0].Name+"-")
+		if !ok {
+			continue
+		}
 		v := memberVolume{claim: claim}
 		if claim.Spec.VolumeName != "" {
 			volume := &corev1.PersistentVolume{}
 			if err := r.api.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume); client.IgnoreNotFound(err) != nil {
-				return nil, fmt.Errorf("read PersistentVolume %q: %w", claim.Spec.VolumeName, err)
+				return nil, nil, fmt.Errorf("read PersistentVolume %q: %w", claim.Spec.VolumeName, err)
 			}
 			if volume.UID != "" {
-				var err error
 				if v.zones, err = volumeZones(volume, nodes.Items); err != nil {
-					return nil, err
+					return nil, nil, err
 				}
 			}
 		}
-		// The claims of a StatefulSet are named for the template and the pod.
-		out[strings.TrimPrefix(claim.Name, s.statefulSet.Spec.VolumeClaimTemplates[0].Name+"-")] = v
+		out[member] = v
 	}
-	return out, nil
+	return out, zones, nil
 }
 
 func zonesOfOthers(volumes map[string]memberVolume, member string) [][]string {

@@ -234,3 +234,47 @@ func TestPlacementOf(t *testing.T) {
 		})
 	}
 }
+
+// Without all members, a rollout that spreads them would leave two without a zone.
+func TestMaySpread(t *testing.T) {
+	spread, before := inZone("a").set, inZone("a").set
+	before.Spec.Template.Spec.TopologySpreadConstraints = nil
+	for name, tc := range map[string]struct {
+		current *appsv1.StatefulSet
+		ready   int32
+		refused bool
+	}{
+		"new":                                 {},
+		"all are ready":                       {current: before, ready: 3},
+		"one is missing":                      {current: before, ready: 2, refused: true},
+		"one is missing, and they are spread": {current: spread, ready: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.current != nil {
+				tc.current = tc.current.DeepCopy()
+				tc.current.Status.ReadyReplicas = tc.ready
+			}
+			if err := maySpread(tc.current, []client.Object{&corev1.Service{}, spread}); (err != nil) != tc.refused {
+				t.Errorf("maySpread() = %v", err)
+			}
+		})
+	}
+}
+
+func TestHasRoom(t *testing.T) {
+	p := placement{zones: []string{"a", "b", "c"}, perZone: 1}
+	for name, tc := range map[string]struct {
+		nodes  []string
+		others [][]string
+		want   bool
+	}{
+		"another zone has a node":  {[]string{"a", "b"}, [][]string{{"a"}, {"a"}}, true},
+		"no other zone has a node": {[]string{"a", "a"}, [][]string{{"a"}, {"a"}}, false},
+		"the other zones are full": {[]string{"a", "b"}, [][]string{{"a"}, {"b"}}, false},
+		"a zone that may not be":   {[]string{"a", "d"}, [][]string{{"a"}, {"a"}}, false},
+	} {
+		if got := p.hasRoom(tc.nodes, tc.others); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -57,20 +57,27 @@ func (p placement) excludes(volume []string, others [][]string) bool {
 		return false
 	}
 	for _, zone := range volume {
-		if !slices.Contains(p.zones, zone) {
-			continue
-		}
-		used := 0
-		for _, other := range others {
-			if len(other) == 1 && other[0] == zone { // others may run elsewhere
-				used++
-			}
-		}
-		if p.perZone == 0 || used < p.perZone {
+		if slices.Contains(p.zones, zone) && p.takes(zone, others) {
 			return false
 		}
 	}
 	return true
+}
+
+// hasRoom reports whether one of the zones that have nodes takes another pod.
+func (p placement) hasRoom(zones []string, others [][]string) bool {
+	return slices.ContainsFunc(zones, func(zone string) bool { return slices.Contains(p.zones, zone) && p.takes(zone, others) })
+}
+
+// takes reports whether a zone takes another pod beside those that have their volumes there.
+func (p placement) takes(zone string, others [][]string) bool {
+	used := 0
+	for _, other := range others {
+		if len(other) == 1 && other[0] == zone { // others may run elsewhere
+			used++
+		}
+	}
+	return p.perZone == 0 || used < p.perZone
 }
 
 // volumeZones returns the zones of the nodes that can use a volume. Drivers describe that with labels of their own.

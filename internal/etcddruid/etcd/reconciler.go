@@ -156,6 +156,9 @@ func (r *reconciler) act(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
+	if err := maySpread(s.statefulSet, desired); err != nil {
+		return err
+	}
 	if err := r.apply(ctx, s, desired); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 // Package hosts is provider-hosts, the extension for machines that exist: servers of an operator, which an inventory of Hosts in the seed describes. It
-// reconciles Hosts and HostClaims; Infrastructures, ControlPlanes and Workers of the type hosts; OperatingSystemConfigs for Debian and Ubuntu; DNSRecords by
-// dynamic updates (RFC 2136); and BackupBuckets and BackupEntries in stores with the API of S3. It is written with the library for extensions only.
+// reconciles Hosts and HostClaims, AddressPools and AddressClaims; Infrastructures, ControlPlanes and Workers of the type hosts; OperatingSystemConfigs for
+// Debian and Ubuntu; DNSRecords by dynamic updates (RFC 2136); and BackupBuckets and BackupEntries in stores with the API of S3. It is written with the library
+// for extensions only.
 package hosts
 
 import (
@@ -115,7 +116,9 @@ func AddControllers(mgr manager.Manager, o *options.Options, image string) error
 		}),
 		options.Add(mgr, o, controlPlaneController, extension.Options[*extensionsv1alpha1.ControlPlane]{
 			Types: []string{Type}, Watch: extension.WatchManaged(generic.ControlPlaneResource),
-			Actuator: &generic.ControlPlane{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Owner: Name, Components: driverPermissions},
+			Actuator: &generic.ControlPlane{
+				Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Owner: Name, Components: renderComponents(image), Shoot: renderShoot(image),
+			},
 		}),
 		options.Add(mgr, o, workerController, extension.Options[*extensionsv1alpha1.Worker]{Types: []string{Type}, Actuator: machines, Watch: worker.Watch}),
 		options.AddHealthChecks(mgr, o, healthController, extension.HealthOptions[*extensionsv1alpha1.Worker]{
@@ -150,6 +153,7 @@ func addHosts(mgr manager.Manager, o *options.Options) error {
 	concurrency := concurrencyOf(o)
 	return errors.Join(
 		(&claims{client: mgr.GetClient(), reader: mgr.GetAPIReader(), clock: clock.RealClock{}}).add(mgr, concurrency),
+		(&addresses{client: mgr.GetClient(), reader: mgr.GetAPIReader(), clock: clock.RealClock{}}).add(mgr),
 		(&servers{client: mgr.GetClient(), reader: mgr.GetAPIReader(), run: runBySSH, clock: clock.RealClock{}}).add(mgr, concurrency),
 	)
 }
@@ -173,12 +177,14 @@ func DriverRole(namespace string) []client.Object {
 	}
 }
 
-// driverPermissions renders it.
-func driverPermissions(_ context.Context, in generic.ControlPlaneInput) ([]client.Object, error) {
-	if err := decode(in.ControlPlane.Spec.ProviderConfig, &struct{ metav1.TypeMeta }{}, field.NewPath("spec", "providerConfig")); err != nil {
-		return nil, err
+// renderComponents returns what runs in control planes, and the permissions of the driver.
+func renderComponents(image string) generic.RenderControlPlane {
+	return func(_ context.Context, in generic.ControlPlaneInput) ([]client.Object, error) {
+		if err := decode(in.ControlPlane.Spec.ProviderConfig, &struct{ metav1.TypeMeta }{}, field.NewPath("spec", "providerConfig")); err != nil {
+			return nil, err
+		}
+		return append(DriverRole(in.ControlPlane.Namespace), cloudController(image, in)...), nil
 	}
-	return DriverRole(in.ControlPlane.Namespace), nil
 }
 
 // sshUnit is the unit that stops the SSH server of nodes if the shoot has no access by SSH.

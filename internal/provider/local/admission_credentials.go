@@ -12,6 +12,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/validation/cidr"
 	"gardener.cloud/gardener/pkg/destination"
 )
 
@@ -22,6 +23,9 @@ type credentialsAdmission struct{ garden client.Reader }
 func checkSecret(_ context.Context, secret, _ *corev1.Secret) error {
 	if problem := problemOf(secret); problem != "" {
 		return field.Invalid(field.NewPath("data").Key(kubeconfigKey), field.OmitValueType{}, problem)
+	}
+	if nodes := secret.Data[nodesKey]; len(nodes) > 0 {
+		return cidr.Validate(cidr.Network{Path: field.NewPath("data").Key(nodesKey), Value: string(nodes)}).ToAggregate()
 	}
 	return nil
 }

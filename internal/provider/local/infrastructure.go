@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	podsecurityapi "k8s.io/pod-security-admission/api"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -26,6 +27,7 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/validation/cidr"
 	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/extension"
 	"gardener.cloud/gardener/pkg/extension/generic"
@@ -53,7 +55,7 @@ func (a *infrastructures) Reconcile(ctx context.Context, infrastructure *extensi
 	if err != nil {
 		return err
 	}
-	if state.Nodes, err = nodesOf(infrastructure, state, cluster, current.Server != ""); err != nil {
+	if state.Nodes, err = nodesOf(infrastructure, state, cluster, current); err != nil {
 		return err
 	}
 	if err := setState(infrastructure, state); err != nil { // also if the namespace cannot be applied yet
@@ -146,23 +148,47 @@ func namespaceFor(infrastructure *extensionsv1alpha1.Infrastructure) *corev1.Nam
 }
 
 // nodesOf returns the networks of nodes. The Shoot of a new Infrastructure must not have another one than that of the pods in the seed, unless machines are
-// in another cluster: only the Shoot can say what its network is. That of an existing one has machines: its spec follows what is reported.
-func nodesOf(infrastructure *extensionsv1alpha1.Infrastructure, state *infrastructureState, cluster *extension.Cluster, other bool) ([]string, error) {
+// in another cluster: only the Shoot or its credentials can say what its network is. That of an existing one has machines: its spec follows what is reported.
+func nodesOf(infrastructure *extensionsv1alpha1.Infrastructure, state *infrastructureState, cluster *extension.Cluster, current *target) ([]string, error) {
 	pods := cluster.Seed.Spec.Networks.Pods
 	if len(state.Nodes) > 0 || pods == "" {
 		return state.Nodes, nil
 	}
-	if cluster.Shoot != nil && cluster.Shoot.Spec.Networking != nil && infrastructure.Status.Networking == nil {
-		if nodes := cluster.Shoot.Spec.Networking.Nodes; nodes != nil && *nodes != pods {
-			if other {
-				return []string{*nodes}, nil
-			}
-			err := field.Invalid(field.NewPath("spec", "networking", "nodes"), *nodes,
-				fmt.Sprintf("leave it out: machines are pods of the seed, whose network is %s", pods))
-			return nil, errorcode.With(err, corev1beta1.ErrorConfigurationProblem)
-		}
+	if infrastructure.Status.Networking != nil {
+		return []string{pods}, nil
 	}
-	return []string{pods}, nil
+	var asked string
+	if cluster.Shoot != nil && cluster.Shoot.Spec.Networking != nil {
+		asked = ptr.Deref(cluster.Shoot.Spec.Networking.Nodes, "")
+	}
+	switch path := field.NewPath("spec", "networking", "nodes"); {
+	case current.Server == "" && asked != "" && asked != pods:
+		err := field.Invalid(path, asked, fmt.Sprintf("leave it out: machines are pods of the seed, whose network is %s", pods))
+		return nil, errorcode.With(err, corev1beta1.ErrorConfigurationProblem)
+	case asked != "":
+		return []string{asked}, nil
+	case current.inSeed:
+		return []string{pods}, nil
+	case current.nodes == "":
+		err := field.Required(path, fmt.Sprintf("machines are pods of another cluster than the seed's: name their network here, or in the key %q of the credentials", nodesKey))
+		return nil, errorcode.With(err, corev1beta1.ErrorConfigurationProblem)
+	}
+	return []string{current.nodes}, checkNodes(current.nodes, &cluster.Seed.Spec.Networks)
+}
+
+// checkNodes refuses a network that credentials name and that a Shoot could not have in its spec.
+func checkNodes(nodes string, seed *corev1beta1.SeedNetworks) error {
+	path := field.NewPath("data").Key(nodesKey)
+	network := cidr.Network{Path: path, Value: nodes}
+	all := []cidr.Network{{Path: field.NewPath("pods of the seed"), Value: seed.Pods}, {Path: field.NewPath("services of the seed"), Value: seed.Services}}
+	if seed.Nodes != nil {
+		all = append(all, cidr.Network{Path: field.NewPath("nodes of the seed"), Value: *seed.Nodes})
+	}
+	errs := append(cidr.Validate(network), cidr.ValidateDisjoint(append(all, network)...)...)
+	if len(errs) == 0 {
+		return nil
+	}
+	return errorcode.With(fmt.Errorf("credentials: %w", errs.ToAggregate()), corev1beta1.ErrorConfigurationProblem)
 }
 
 // Delete deletes the namespace, and what is left in it: in the seed whatever the credentials are now, as a former version may have left it there, and

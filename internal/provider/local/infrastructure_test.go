@@ -32,23 +32,40 @@ func ofSeed() *extension.Cluster {
 
 func TestNodesOfInfrastructure(t *testing.T) {
 	reported := &extensionsv1alpha1.InfrastructureStatusNetworking{Nodes: []string{"10.1.0.0/16"}}
+	other := target{place: place{Server: "https://other.example"}}
+	named := func(nodes string) target { return target{place: other.place, nodes: nodes} }
 	for name, tc := range map[string]struct {
 		asked   *string
 		before  *extensionsv1alpha1.InfrastructureStatusNetworking
 		state   []string
-		other   bool
+		at      target
 		want    string
 		refused string
 	}{
-		"no nodes":             {want: "10.1.0.0/16"},
-		"those that there are": {asked: new("10.1.0.0/16"), want: "10.1.0.0/16"},
+		"no nodes":             {at: target{inSeed: true}, want: "10.1.0.0/16"},
+		"those that there are": {asked: new("10.1.0.0/16"), at: target{inSeed: true}, want: "10.1.0.0/16"},
 		"other nodes": {
-			asked:   new("10.0.0.0/16"),
+			asked: new("10.0.0.0/16"), at: target{inSeed: true},
 			refused: `spec.networking.nodes: Invalid value: "10.0.0.0/16": leave it out: machines are pods of the seed, whose network is 10.1.0.0/16`,
 		},
 		"other nodes, and there are machines":        {asked: new("10.0.0.0/16"), before: reported, want: "10.1.0.0/16"},
-		"other nodes, in another cluster":            {asked: new("10.0.0.0/16"), other: true, want: "10.0.0.0/16"},
-		"those of the seed that it came from":        {asked: new("10.0.0.0/16"), state: []string{"10.0.0.0/16"}, other: true, want: "10.0.0.0/16"},
+		"other nodes, in another cluster":            {asked: new("10.0.0.0/16"), at: other, want: "10.0.0.0/16"},
+		"the cluster of the seed, with a kubeconfig": {at: target{place: other.place, inSeed: true, nodes: "10.9.0.0/16"}, want: "10.1.0.0/16"},
+		"no nodes, in another cluster": {
+			at: other,
+			refused: `spec.networking.nodes: Required value: machines are pods of another cluster than the seed's: name their network here, or in the key "nodes" ` +
+				`of the credentials`,
+		},
+		"no nodes, in another cluster, and there are machines": {before: reported, at: other, want: "10.1.0.0/16"},
+		"those of the credentials":                             {at: named("10.9.0.0/16"), want: "10.9.0.0/16"},
+		"other ones than those of the credentials":             {asked: new("10.0.0.0/16"), at: named("10.9.0.0/16"), want: "10.0.0.0/16"},
+		"credentials with the network of the seed's pods": {
+			at: named("10.1.9.0/24"), refused: `credentials: data[nodes]: Invalid value: "10.1.9.0/24": must not overlap with pods of the seed (10.1.0.0/16)`,
+		},
+		"credentials without a network": {
+			at: named("10.9.0.0"), refused: `credentials: data[nodes]: Invalid value: "10.9.0.0": must be a network in CIDR notation, such as 10.0.0.0/8`,
+		},
+		"those of the seed that it came from":        {asked: new("10.0.0.0/16"), state: []string{"10.0.0.0/16"}, at: other, want: "10.0.0.0/16"},
 		"those of the former seed, not in the Shoot": {state: []string{"10.0.0.0/16"}, want: "10.0.0.0/16"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +75,7 @@ func TestNodesOfInfrastructure(t *testing.T) {
 			}
 			infrastructure := newInfrastructure()
 			infrastructure.Status.Networking = tc.before
-			got, err := nodesOf(infrastructure, &infrastructureState{Nodes: tc.state}, cluster, tc.other)
+			got, err := nodesOf(infrastructure, &infrastructureState{Nodes: tc.state}, cluster, &tc.at)
 			if tc.refused != "" {
 				if err == nil || err.Error() != tc.refused || !isConfigurationProblem(err) {
 					t.Errorf("nodesOf() is %v, want %s", err, tc.refused)

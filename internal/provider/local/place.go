@@ -24,6 +24,10 @@ import (
 // the seed. A control plane can only move to another seed with it.
 const kubeconfigKey = "kubeconfig"
 
+// nodesKey is the key of the shoot's credentials with the network of the pods in the cluster of the kubeconfig, in CIDR notation. Shoots whose spec names no
+// network of nodes have it.
+const nodesKey = "nodes"
+
 const (
 	// userTimeout limits a request to a cluster of a user.
 	userTimeout = 30 * time.Second
@@ -101,17 +105,20 @@ type target struct {
 	place
 	// inSeed reports whether it is the cluster of the seed, also if there is a kubeconfig for it.
 	inSeed bool
+	// nodes is the network of pods there as the credentials name it. It may be empty.
+	nodes string
 }
 
 // current returns the cluster that the credentials of a shoot lead to.
 func (p *places) current(ctx context.Context, ref corev1.SecretReference) (*target, error) {
-	kubeconfig, err := p.kubeconfig(ctx, ref)
+	credentials, err := p.credentials(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
+	kubeconfig := credentials.Data[kubeconfigKey]
 	seed, err := kube.ClusterUID(ctx, p.reader)
 	if err != nil || len(kubeconfig) == 0 {
-		return &target{p.client, place{UID: seed}, true}, err
+		return &target{Client: p.client, place: place{UID: seed}, inSeed: true}, err
 	}
 	c, server, err := p.connect(kubeconfig)
 	if err != nil {
@@ -124,16 +131,21 @@ func (p *places) current(ctx context.Context, ref corev1.SecretReference) (*targ
 	if uid == seed {
 		c = p.client
 	}
-	return &target{c, place{uid, server}, uid == seed}, nil
+	return &target{c, place{uid, server}, uid == seed, string(credentials.Data[nodesKey])}, nil
 }
 
 // kubeconfig returns the kubeconfig in the credentials of a shoot, or nothing if there is none.
 func (p *places) kubeconfig(ctx context.Context, ref corev1.SecretReference) ([]byte, error) {
+	credentials, err := p.credentials(ctx, ref)
+	return credentials.Data[kubeconfigKey], err
+}
+
+func (p *places) credentials(ctx context.Context, ref corev1.SecretReference) (*corev1.Secret, error) {
 	credentials := &corev1.Secret{}
 	if err := p.reader.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, credentials); err != nil {
-		return nil, fmt.Errorf("read Secret %q: %w", ref.Name, err)
+		return credentials, fmt.Errorf("read Secret %q: %w", ref.Name, err)
 	}
-	return credentials.Data[kubeconfigKey], nil
+	return credentials, nil
 }
 
 // existing returns where the machines of a control plane without a record are: in the seed if there are any, or else where its credentials lead to.

@@ -77,7 +77,7 @@ func newSeed(t *testing.T, kubeconfig string, objects ...client.Object) client.C
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: credentials.Namespace, Name: credentials.Name}}
 	if kubeconfig != "" {
-		secret.Data = map[string][]byte{"kubeconfig": []byte(kubeconfig)}
+		secret.Data = map[string][]byte{"kubeconfig": []byte(kubeconfig), "nodes": []byte("10.7.0.0/16")}
 	}
 	userData := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "userdata"}, Data: map[string][]byte{"cloud_config": []byte("#!/bin/bash")}}
 	return fake.NewClientBuilder().WithScheme(scheme).WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithStatusSubresource(&extensionsv1alpha1.Infrastructure{}).

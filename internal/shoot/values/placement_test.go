@@ -50,6 +50,7 @@ func deployed(t *testing.T) map[string]*appsv1.Deployment {
 	s := source(t, clusters, o)
 	tasks := nodes.Tasks(nodes.Inputs{
 		Run: clusters.Run(), TunnelAgent: s.TunnelAgent, APIServerProxy: s.APIServerProxy, CoreDNS: s.CoreDNS, MetricsServer: s.MetricsServer,
+		NodeProblemDetector: s.NodeProblemDetector,
 	})
 	if err := stagetest.RunTask(t.Context(), t, tasks, "system-components"); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"gardener.cloud/gardener/internal/component/kubeproxy"
 	"gardener.cloud/gardener/internal/component/metricsserver"
 	"gardener.cloud/gardener/internal/component/nodelocaldns"
+	"gardener.cloud/gardener/internal/component/nodeproblemdetector"
 	"gardener.cloud/gardener/internal/component/systemcomponent"
 	"gardener.cloud/gardener/internal/component/vpnseedserver"
 	"gardener.cloud/gardener/internal/component/vpnshoot"
@@ -132,6 +133,12 @@ func (s Source) MetricsServer() (metricsserver.Values, error) {
 		Image: image, Certificate: certificate, Key: key,
 		CABundle: set.Bundle(constants.SecretNameCAMetricsServer), KubeletCABundle: set.Bundle(constants.SecretNameCAKubelet),
 	}, nil
+}
+
+// NodeProblemDetector returns the values of the node-problem-detector.
+func (s Source) NodeProblemDetector() (nodeproblemdetector.Values, error) {
+	image, err := s.gardenerImage()
+	return nodeproblemdetector.Values{Image: image, APIServer: s.Hosts()[0]}, err
 }
 
 // NodeLocalDNS returns the values of the node-local-dns.

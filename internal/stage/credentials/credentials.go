@@ -28,6 +28,7 @@ const (
 	KubeAPIServer          = "kube-apiserver"
 	KubeAPIServerKubelet   = "kube-apiserver-kubelet"
 	KubeAggregator         = "kube-aggregator"
+	GatewayProxy           = "gateway-proxy"
 	HTTPProxyClient        = "kube-apiserver-http-proxy"
 	EtcdServer             = "etcd-server"
 	EtcdPeerServer         = "etcd-peer-server"
@@ -68,6 +69,8 @@ type Values struct {
 	Workers bool
 	// VerticalPodAutoscaler is whether the shoot has a Vertical Pod Autoscaler.
 	VerticalPodAutoscaler bool
+	// TerminatesTLS is whether the gateway ends the connections of the kube-apiserver, and tells it the users.
+	TerminatesTLS bool
 	// SSHKey is whether users may log in to nodes.
 	SSHKey bool
 	// Monitoring is whether users have credentials for the monitoring of their shoot.

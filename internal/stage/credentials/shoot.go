@@ -2,6 +2,7 @@ package credentials
 
 import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/pkg/secrets"
 )
 
@@ -25,6 +26,10 @@ var ofShoot = inventory{
 func shootCertificates(v Values) []certificate {
 	list := append(apiServerCertificates(v),
 		server(ResourceManager, constants.SecretNameCACluster, "gardener-resource-manager", "gardener-resource-manager", v.Namespace))
+	if v.TerminatesTLS {
+		// The name is the one that kube-apiserver allows a proxy to have.
+		list = append(list, certificate{name: GatewayProxy, ca: constants.SecretNameCAFrontProxy, commonName: kubeapiserver.AggregatorUserName, usage: secrets.ClientCert})
+	}
 	if !v.Workers {
 		return list
 	}

@@ -53,6 +53,8 @@ type Inputs struct {
 	InternalRequested, ExternalRequested bool
 	// Gateway is the one through which the kube-apiserver is exposed. The zero value is that of the seed.
 	Gateway client.ObjectKey
+	// Termination is nil if the gateway passes TLS connections through. Otherwise it ends them.
+	Termination *Termination
 	// TTL is how many seconds records are valid. Nil leaves it to the extension.
 	TTL *int64
 }
@@ -66,16 +68,36 @@ func Tasks(in Inputs) []flow.Task {
 	if in.Internal.Managed() {
 		tasks = append(tasks, in.record(extensionsv1alpha1.DNSRecordInternalName, in.Internal, in.InternalRequested))
 	}
-	return append(tasks, Exposure(in))
+	return append(tasks, Exposure(in)...)
 }
 
-// Exposure returns the task that routes connections from the gateway to the kube-apiserver.
-func Exposure(in Inputs) flow.Task {
-	return flow.Do("exposure", "Exposing kube-apiserver through the gateway", func(ctx context.Context) error {
+// Exposure returns the tasks that route connections from the gateway to the kube-apiserver. Without a Termination, it passes them through.
+func Exposure(in Inputs) []flow.Task {
+	tasks := []flow.Task{flow.Do("exposure", "Exposing kube-apiserver through the gateway", func(ctx context.Context) error {
 		v := exposure.ForAPIServer(in.Run.Namespace, in.Hosts...)
 		v.Gateway = in.Gateway
-		return in.Run.Apply(ctx, exposure.Objects(v)...)
-	}, "namespace")
+		if err := in.Run.Apply(ctx, exposure.Objects(v)...); err != nil || in.Termination != nil {
+			return err
+		}
+		return in.Run.Delete(ctx, gateway.CredentialsSecret(in.gateway().Namespace, in.route()))
+	}, "namespace")}
+	if in.Termination != nil {
+		tasks = append(tasks, in.Termination.task(in))
+	}
+	return tasks
+}
+
+// gateway is the one of the kube-apiserver.
+func (in Inputs) gateway() client.ObjectKey {
+	if in.Gateway.Name == "" {
+		return client.ObjectKey{Namespace: gateway.Namespace, Name: gateway.Name}
+	}
+	return in.Gateway
+}
+
+// route is the one of the kube-apiserver.
+func (in Inputs) route() client.ObjectKey {
+	return client.ObjectKey{Namespace: in.Run.Namespace, Name: exposure.ForAPIServer(in.Run.Namespace).Service}
 }
 
 // Deletion returns the tasks that delete the DNSRecords of a kube-apiserver that does not run, also those of domains that the cluster no longer

@@ -158,7 +158,8 @@ func (in Inputs) backupEntry(ctx context.Context) error {
 // applyEntry writes a BackupEntry, with what a function changes besides, and waits until it is reconciled.
 func (in Inputs) applyEntry(ctx context.Context, desired *corev1beta1.BackupEntry, change func(*corev1beta1.BackupEntry)) error {
 	entry := &corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Namespace: desired.Namespace, Name: desired.Name}}
-	_, err := controllerutil.CreateOrPatch(ctx, in.Run.GardenCache, entry, func() error {
+	// The cache has only those of this seed, and it may be one of another still.
+	_, err := controllerutil.CreateOrPatch(ctx, in.Run.GardenAPI, entry, func() error {
 		if entry.Annotations == nil {
 			entry.Annotations = map[string]string{}
 		}

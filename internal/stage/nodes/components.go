@@ -16,6 +16,7 @@ import (
 	"gardener.cloud/gardener/internal/component/kubeproxy"
 	"gardener.cloud/gardener/internal/component/metricsserver"
 	"gardener.cloud/gardener/internal/component/nodelocaldns"
+	"gardener.cloud/gardener/internal/component/nodeproblemdetector"
 	"gardener.cloud/gardener/internal/component/vpnshoot"
 )
 
@@ -33,10 +34,15 @@ func (in Inputs) deploySystemComponents(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	problems, err := in.NodeProblemDetector()
+	if err != nil {
+		return err
+	}
 	errs := []error{ // none depends on another one
 		in.Run.ApplyManaged(ctx, networkResource, network...),
 		in.Run.ApplyManaged(ctx, coredns.ManagedResourceName, dns...),
 		in.Run.ApplyManaged(ctx, metricsserver.ManagedResourceName, metrics...),
+		in.Run.ApplyManaged(ctx, nodeproblemdetector.ManagedResourceName, nodeproblemdetector.Objects(problems)...),
 	}
 	if in.NodeLocalDNS != nil {
 		errs = append(errs, in.deployNodeLocalDNS(ctx))

@@ -16,6 +16,7 @@ import (
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 	"gardener.cloud/gardener/internal/component/metricsserver"
 	"gardener.cloud/gardener/internal/component/nodelocaldns"
+	"gardener.cloud/gardener/internal/component/nodeproblemdetector"
 	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
 	"gardener.cloud/gardener/internal/component/vpnseedserver"
 	"gardener.cloud/gardener/internal/component/vpnshoot"
@@ -46,9 +47,10 @@ type Inputs struct {
 	// is done.
 	TunnelAgent    func() (vpnshoot.Values, error)
 	APIServerProxy func() (apiserverproxy.Values, error)
-	// CoreDNS and MetricsServer return those of system components.
-	CoreDNS       func() (coredns.Values, error)
-	MetricsServer func() (metricsserver.Values, error)
+	// CoreDNS, MetricsServer and NodeProblemDetector return those of system components.
+	CoreDNS             func() (coredns.Values, error)
+	MetricsServer       func() (metricsserver.Values, error)
+	NodeProblemDetector func() (nodeproblemdetector.Values, error)
 	// KubeProxy returns those of kube-proxy, given the nodes that exist. Nil means that it is not desired.
 	KubeProxy func([]corev1.Node) (kubeproxy.Values, error)
 	// NodeLocalDNS returns those of the node-local-dns. Nil means that it is not desired.

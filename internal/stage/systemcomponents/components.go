@@ -144,6 +144,6 @@ func (in *Inputs) gatewayValues() gateway.Values {
 	return gateway.Values{
 		ControllerImage: in.Images.Gardener, ProxyImage: in.Images.HAProxy, Replicas: in.Replicas, ServiceAnnotations: lb.Annotations,
 		LoadBalancerClass: lb.Class, ExternalTrafficPolicy: lb.ExternalTrafficPolicy, ProxyProtocol: lb.ProxyProtocol,
-		LoadBalancerIP: lb.IP, PodLabels: lb.PodLabels,
+		LoadBalancerIP: lb.IP, PodLabels: lb.PodLabels, TerminateTLS: in.TerminateTLS,
 	}
 }

@@ -104,6 +104,8 @@ type Inputs struct {
 	ResourceManager func() (resourcemanager.Values, error)
 	// LoadBalancer are the settings of the gateway.
 	LoadBalancer LoadBalancer
+	// TerminateTLS is whether the gateway ends connections of kube-apiservers.
+	TerminateTLS bool
 	// Autoscaler configures the Vertical Pod Autoscaler. Nil means that there is none.
 	Autoscaler *corev1beta1.VerticalPodAutoscaler
 	// EtcdWorkers is how many Etcds etcd-druid reconciles at the same time. Zero means the default.

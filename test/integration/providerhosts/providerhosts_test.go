@@ -53,7 +53,7 @@ const (
 )
 
 // start runs provider-hosts with API servers, as the ServiceAccount of its chart, so that what its role lacks shows.
-func start(t *testing.T) client.WithWatch {
+func start(t *testing.T) (client.WithWatch, *rest.Config) {
 	t.Helper()
 	logf.SetLogger(logr.Discard())
 	e := env.Start(t, env.Lenient())
@@ -95,9 +95,11 @@ func start(t *testing.T) client.WithWatch {
 	}
 	env.AwaitServed[*hostsv1alpha1.Host](t, c)
 	env.AwaitServed[*hostsv1alpha1.HostClaim](t, c)
+	env.AwaitServed[*hostsv1alpha1.AddressPool](t, c)
+	env.AwaitServed[*hostsv1alpha1.AddressClaim](t, c)
 	create(t, c, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloudprovider"}})
 	run(t, e.Config)
-	return c
+	return c, e.Config
 }
 
 func run(t *testing.T, config *rest.Config) {
@@ -176,8 +178,9 @@ func awaitPhase(t *testing.T, c client.WithWatch, name string, phase hostsv1alph
 }
 
 func TestProviderHosts(t *testing.T) {
-	c := start(t)
+	c, config := start(t)
 	t.Run("machines", func(t *testing.T) { testMachines(t, c) })
+	t.Run("load balancers", func(t *testing.T) { testLoadBalancers(t, c, config) })
 	t.Run("contract", func(t *testing.T) { testContract(t, c) })
 }
 

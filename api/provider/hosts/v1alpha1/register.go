@@ -26,6 +26,10 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&HostClaim{},
 		&HostClaimList{},
 		&WorkerConfig{},
+		&AddressPool{},
+		&AddressPoolList{},
+		&AddressClaim{},
+		&AddressClaimList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

@@ -59,6 +59,8 @@ type Values struct {
 	SNI *gardenletconfigv1alpha1.SNI
 	// Handlers are those of ExposureClasses. Each has a gateway of its own. They are defaulted.
 	Handlers []gardenletconfigv1alpha1.ExposureClassHandler
+	// TerminateTLS is whether gateways end connections of kube-apiservers.
+	TerminateTLS bool
 	// NodeToleration is how long pods in the seed tolerate failed nodes if they do not say it. It may be nil.
 	NodeToleration *gardenletconfigv1alpha1.NodeToleration
 	// SyncPeriod is how often an unchanged Seed is reconciled.

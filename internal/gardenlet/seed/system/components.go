@@ -40,6 +40,7 @@ func (s *run) systemComponents() *systemcomponents.Inputs {
 	in := &systemcomponents.Inputs{
 		API: s.SeedAPI, FieldManager: fieldManager, Images: s.Images, Replicas: s.replicas, PriorityClasses: priorityclass.Seed(),
 		Certificates: s.createCertificates, ResourceManager: s.resourceManager, LoadBalancer: s.loadBalancer(),
+		TerminateTLS: s.TerminateTLS,
 	}
 	if s.SNI != nil && s.SNI.Ingress != nil {
 		in.LoadBalancer.IP, in.LoadBalancer.PodLabels = s.SNI.Ingress.ServiceExternalIP, s.SNI.Ingress.Labels

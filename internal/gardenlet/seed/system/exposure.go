@@ -56,7 +56,7 @@ func (s *run) handlerGateways() []gateway.Values {
 			ControllerImage: s.Images.Gardener, ProxyImage: s.Images.HAProxy, Replicas: s.replicas, Handler: handler.Name,
 			Namespace: *ingress.Namespace, ServiceName: *ingress.ServiceName, PodLabels: ingress.Labels, LoadBalancerIP: ingress.ServiceExternalIP,
 			ServiceAnnotations: workload.Merge(lb.Annotations, service.Annotations), LoadBalancerClass: lb.Class,
-			ExternalTrafficPolicy: lb.ExternalTrafficPolicy, ProxyProtocol: lb.ProxyProtocol,
+			ExternalTrafficPolicy: lb.ExternalTrafficPolicy, ProxyProtocol: lb.ProxyProtocol, TerminateTLS: s.TerminateTLS,
 		}
 		if service.Class != nil {
 			v.LoadBalancerClass = service.Class

@@ -56,6 +56,8 @@ type Values struct {
 	Discover func(config *rest.Config) ([]*metav1.APIResourceList, error)
 	// Gateways are those of handlers of ExposureClasses, by the names of the handlers.
 	Gateways map[string]client.ObjectKey
+	// TerminateTLS is whether gateways end connections of kube-apiservers, if the owners of the Shoots do not disable it.
+	TerminateTLS bool
 	// Gardener is the running gardenlet.
 	Gardener corev1beta1.Gardener
 	// Images are those of the components.

@@ -88,7 +88,7 @@ func (s stages) hibernated() []flow.Task {
 	tasks := slices.Concat(
 		foundation.Tasks(s.foundation),
 		publication.Tasks(s.publication), // after the credentials
-		[]flow.Task{dns.Exposure(s.dns)}, // after the namespace
+		dns.Exposure(s.dns),              // after the namespace
 		dns.Deletion(s.dns.Run, "cluster"),
 		etcd.Tasks(s.etcd),           // after its credentials, and with backups after the BackupEntry
 		apiserver.Tasks(s.apiserver), // after the credentials; while CAs are replaced, after etcd

@@ -8,6 +8,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/shoot/observed"
 	"gardener.cloud/gardener/internal/shoot/observed/observedtest"
 	"gardener.cloud/gardener/internal/stage/extension"
@@ -109,6 +110,41 @@ func TestFlows(t *testing.T) {
 				t.Fatal(err)
 			}
 			golden.Text(t, "flows/"+name+"-deletion.txt", f.String())
+		})
+	}
+}
+
+// With the feature gate, the gateway gets credentials when kube-apiserver trusts them, also those of a rotation while the shoot is hibernated.
+// The owner of a Shoot can disable it.
+func TestGatewayTerminatesTLS(t *testing.T) {
+	r := &reconciler{}
+	r.TerminateTLS = true
+	for name, tc := range map[string]struct {
+		change func(*observed.State)
+		want   string
+	}{
+		"running":    {change: func(*observed.State) {}, want: "gateway-credentials <- exposure, credentials, kube-apiserver-ready"},
+		"hibernated": {change: hibernated, want: "gateway-credentials <- exposure, credentials"},
+		"disabled": {change: func(o *observed.State) {
+			o.Shoot.Annotations = map[string]string{constants.ShootDisableIstioTLSTermination: "true"}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := observedtest.State()
+			tc.change(o)
+			f, err := r.reconcileFlow(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got string
+			for line := range strings.Lines(f.String()) {
+				if strings.HasPrefix(line, "gateway-credentials") {
+					got = strings.TrimSpace(line)
+				}
+			}
+			if got != tc.want {
+				t.Errorf("the task is %q, want %q", got, tc.want)
+			}
 		})
 	}
 	for name, change := range map[string]func(*observed.State){

@@ -103,7 +103,9 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 	shoot, workers := o.Shoot, !o.Shoot.Workerless()
 	tasks := requestedTasks(shoot)
 	requested := func(task string) bool { return slices.Contains(tasks, task) }
-	set := credentials.New(values.Credentials(o, r.SeedAPI, r.Clock))
+	of := values.Credentials(o, r.SeedAPI, r.Clock)
+	of.TerminatesTLS = r.TerminateTLS && shoot.Annotations[constants.ShootDisableIstioTLSTermination] != "true"
+	set := credentials.New(of)
 	ends, restores := k == kindDeletion || k == kindMigration, o.Restoration != nil
 	run := &stage.Run{
 		SeedAPI: r.SeedAPI, GardenCache: r.gardenCache, GardenAPI: r.GardenAPI, Namespace: o.Namespace, Name: shoot.Name, FieldManager: fieldManager,
@@ -156,6 +158,9 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 			BackupEntry: client.ObjectKey{Namespace: shoot.Namespace, Name: o.BackupEntryName()},
 		},
 	}
+	if of.TerminatesTLS {
+		s.dns.Termination = &dns.Termination{Credentials: set}
+	}
 	switch k {
 	case kindRunning, kindHibernating:
 		s.etcd.Replicas, s.etcd.Ready = o.Members(), etcd.Healthy
@@ -188,7 +193,8 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 			Run: run, IfPresent: append([]string{infrastructureTask, infrastructure.ControlPlaneTask}, s.extensions.IDsBeforeWorker()...),
 			OperatingSystemConfigs: early.OperatingSystemConfigs, Worker: source.Worker, TunnelServer: source.TunnelServer,
 			TunnelAgent: source.TunnelAgent, APIServerProxy: source.APIServerProxy, CoreDNS: source.CoreDNS, MetricsServer: source.MetricsServer,
-			Replicas: o.Replicas(), ReplacesCAs: o.ReplacesCAs(),
+			NodeProblemDetector: source.NodeProblemDetector,
+			Replicas:            o.Replicas(), ReplacesCAs: o.ReplacesCAs(),
 			UpdatesInPlace: slices.ContainsFunc(shoot.Spec.Provider.Workers, updatedInPlace), Hibernates: k == kindHibernating, Deletes: k == kindDeletion, Restores: restores,
 			MachineControllerManager: source.MachineControllerManager,
 		}

@@ -23,6 +23,7 @@ import (
 	"gardener.cloud/gardener/internal/component/coredns"
 	"gardener.cloud/gardener/internal/component/kubeproxy"
 	"gardener.cloud/gardener/internal/component/metricsserver"
+	"gardener.cloud/gardener/internal/component/nodeproblemdetector"
 	"gardener.cloud/gardener/internal/stage/usercredential"
 	"gardener.cloud/gardener/pkg/extension"
 )
@@ -103,7 +104,9 @@ func TestExtensionsFindWhatTheyRead(t *testing.T) {
 		return missing
 	}
 
-	systemComponents := []string{coredns.ManagedResourceName, metricsserver.ManagedResourceName, kubeproxy.ManagedResourceName}
+	systemComponents := []string{
+		coredns.ManagedResourceName, metricsserver.ManagedResourceName, nodeproblemdetector.ManagedResourceName, kubeproxy.ManagedResourceName,
+	}
 	var lock sync.Mutex
 	var written []string
 	got := map[string][]string{}

@@ -183,6 +183,10 @@ func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot, seed
 		return r.failed(ctx, status, err)
 	}
 	if v.action == migrateShoot {
+		if ptr.Deref(status.shoot.Spec.SeedName, "") != ptr.Deref(o.Shoot.Spec.SeedName, "") {
+			// It was bound to another seed meanwhile, and was released for the former one.
+			return reconcile.Result{RequeueAfter: firstRetry}, nil
+		}
 		// The status is the last write: with it, the gardenlet of the other seed is responsible, and this one has no permission any more.
 		if err := r.updateAnnotation(ctx, shoot, constants.ShootTasks, func(string) string { return "" }); err != nil {
 			return kube.Result(err)

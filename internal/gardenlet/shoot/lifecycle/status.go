@@ -213,6 +213,11 @@ func keepTimes(before, after []corev1beta1.LastError) {
 // succeeded reports the end of a run.
 func (s *statusReporter) succeeded(ctx context.Context, o *observed.State) error {
 	t := textOf(s.operation)
+	var options []client.MergeFromOption
+	if s.operation == corev1beta1.LastOperationTypeMigrate {
+		// If it was bound to another seed meanwhile, that one is responsible, and the next pass sees it.
+		options = append(options, client.MergeFromWithOptimisticLock{})
+	}
 	err := s.patch(ctx, func(shoot *corev1beta1.Shoot) {
 		status := &shoot.Status
 		status.LastErrors, status.RetryCycleStartTime = nil, nil
@@ -225,7 +230,7 @@ func (s *statusReporter) succeeded(ctx context.Context, o *observed.State) error
 			finishRotations(shoot, metav1.NewTime(s.clock.Now()))
 		}
 		s.set(status, corev1beta1.LastOperationStateSucceeded, 100, t.succeeded)
-	})
+	}, options...)
 	if err == nil {
 		s.event(corev1.EventTypeNormal, t.done, t.action, "%s", cmp.Or(t.endNote, t.title+" of the cluster is done."))
 	}
@@ -252,7 +257,7 @@ func (s *statusReporter) event(typ, reason, action, note string, args ...any) {
 }
 
 // patch sends what a change makes different. The write may happen after the end of the pass.
-func (s *statusReporter) patch(ctx context.Context, change func(*corev1beta1.Shoot)) error {
+func (s *statusReporter) patch(ctx context.Context, change func(*corev1beta1.Shoot), options ...client.MergeFromOption) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
 	defer cancel()
 	after := s.shoot.DeepCopy()
@@ -260,7 +265,7 @@ func (s *statusReporter) patch(ctx context.Context, change func(*corev1beta1.Sho
 	if apiequality.Semantic.DeepEqual(s.shoot.Status, after.Status) {
 		return nil
 	}
-	if err := s.gardenCache.Status().Patch(ctx, after, client.StrategicMergeFrom(s.shoot)); err != nil {
+	if err := s.gardenCache.Status().Patch(ctx, after, client.StrategicMergeFrom(s.shoot, options...)); err != nil {
 		return fmt.Errorf("patch status: %w", err)
 	}
 	s.shoot = after

@@ -57,6 +57,8 @@ type Values struct {
 	SystemImages systemcomponents.Images
 	// Config is that of the process.
 	Config *operatorconfigv1alpha1.OperatorConfiguration
+	// TerminateTLS is whether the gateway ends connections of shoots whose control planes run in this cluster, too.
+	TerminateTLS bool
 	// FlowMetrics counts and times the tasks. It may be nil.
 	FlowMetrics *flow.Metrics
 	// Clock tells the time.

@@ -78,7 +78,7 @@ func (s *state) systemComponents() *systemcomponents.Inputs {
 			}
 			return systemcomponents.Certificates{CABundle: set.Bundle(operatorv1alpha1.SecretNameCARuntime), Autoscaler: set.Name(autoscalerServer)}, nil
 		},
-		Autoscaler: s.autoscaler(),
+		Autoscaler: s.autoscaler(), TerminateTLS: s.TerminateTLS,
 	}
 	if zones := s.garden.Spec.RuntimeCluster.Provider.Zones; len(zones) > 0 {
 		in.NamespaceMetadata.Annotations = map[string]string{resourcesv1alpha1.HighAvailabilityConfigZones: strings.Join(zones, ",")}
