@@ -90,7 +90,7 @@ func (d *Distribution) checkExecutable(file string) error {
 	if err != nil {
 		return fmt.Errorf("%w; build it with: %s", err, d.makeTarget())
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was only read
 	if f.Machine != machines[d.architecture] {
 		return fmt.Errorf("%s is not for %s, but for %s; build it with: %s", file, d.architecture, f.Machine, d.makeTarget())
 	}

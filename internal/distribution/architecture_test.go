@@ -48,7 +48,7 @@ func TestBuildForAnotherArchitecture(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer program.Close()
+		defer program.Close() //nolint:errcheck // it was only read
 		if program.Machine != machines[architecture] {
 			t.Errorf("the program for %s is one for %s", architecture, program.Machine)
 		}

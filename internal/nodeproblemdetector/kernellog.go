@@ -31,7 +31,7 @@ func (k kernelLog) read(ctx context.Context, send func(observation)) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close()
 	stop := context.AfterFunc(ctx, func() { _ = file.Close() })
 	defer stop()
 	if err := k.follow(file, send); ctx.Err() == nil {

@@ -48,7 +48,7 @@ func TestProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer device.Close() //nolint:errcheck // a test
+	defer device.Close()
 	write := func(message string) {
 		t.Helper()
 		if _, err := fmt.Fprintf(device, "6,1,13000000,-;%s\n", message); err != nil {
@@ -121,7 +121,7 @@ func TestProcess(t *testing.T) {
 	env.Await(t, c, env.Named[*corev1.Node]("", "b"), func(b *corev1.Node) error { // policies act a moment after they were created
 		if err := mine.Status().Patch(t.Context(), b.DeepCopy(), condition); !refused(err) {
 			env.Edit(t, c, b, func(b *corev1.Node) { b.Annotations = map[string]string{"try": time.Now().String()} })
-			return fmt.Errorf("the Node of another pod is written: %v", err)
+			return fmt.Errorf("the Node of another pod is written: %w", err)
 		}
 		return nil
 	})
@@ -248,7 +248,7 @@ func get(t *testing.T, port int, path string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close() //nolint:errcheck // it was only read
+	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)

@@ -84,7 +84,7 @@ type rule struct {
 // rules are in order: the first one that matches a message counts.
 //
 // containerd or the kubelet may wait for a slow disk for some minutes and go on, so KernelDeadlock, which costs the machine, takes at least eight. The
-// kernel reports a task again every two minutes.
+// kernel reports a task again every two minutes, as long as it has not made kernel.hung_task_warnings reports, ten by default.
 var rules = []rule{
 	{reason: "ContainerdHung", condition: kernelDeadlock, pattern: hung("containerd")},
 	{reason: "KubeletHung", condition: kernelDeadlock, pattern: hung("kubelet")},
@@ -92,7 +92,8 @@ var rules = []rule{
 	{reason: "OOMKilling", pattern: regexp.MustCompile(`Killed process \d+ \(.+\) total-vm:\d+kB`)},
 	{reason: "TaskHung", pattern: regexp.MustCompile(`task \S.*:\d+ blocked for more than \d+ seconds`)},
 	{reason: reasonUnregisterNetDevice, pattern: regexp.MustCompile(`unregister_netdevice: waiting for \S+ to become free`)},
-	{reason: "KernelOops", pattern: regexp.MustCompile(`BUG: (kernel NULL pointer dereference|unable to handle )|^(Oops|divide error|invalid opcode|general protection fault|Internal error)\b.* \[#\d+\]`)},
+	{reason: "KernelOops", pattern: regexp.MustCompile(`BUG: (kernel NULL pointer dereference|unable to handle )|` +
+		`^(Oops|divide error|invalid opcode|general protection fault|Internal error)\b.* \[#\d+\]`)},
 	{reason: "Ext4Error", pattern: regexp.MustCompile(`EXT4-fs error`)},
 	{reason: "Ext4Warning", pattern: regexp.MustCompile(`EXT4-fs warning`)},
 	{reason: "IOError", pattern: regexp.MustCompile(`Buffer I/O error`)},

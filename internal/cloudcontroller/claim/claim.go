@@ -174,7 +174,7 @@ func (r *reconciler) assign(ctx context.Context, service *corev1.Service) error 
 func specOf(service *corev1.Service) hostsv1alpha1.AddressClaimSpec {
 	spec := hostsv1alpha1.AddressClaimSpec{
 		Service: service.Namespace + "/" + service.Name, Family: corev1.IPv4Protocol,
-		Address: service.Spec.LoadBalancerIP, //nolint:staticcheck // users still ask for an address with it
+		Address: service.Spec.LoadBalancerIP,
 	}
 	if len(service.Spec.IPFamilies) > 0 {
 		spec.Family = service.Spec.IPFamilies[0]

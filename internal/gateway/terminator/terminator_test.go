@@ -271,7 +271,7 @@ func (c *client) get(t *testing.T, header http.Header) (int, seen) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close() //nolint:errcheck // it is read
+	defer response.Body.Close()
 	if response.ProtoMajor != 2 {
 		t.Errorf("the protocol is %s", response.Proto)
 	}
@@ -474,7 +474,7 @@ func TestLongRequests(t *testing.T) {
 		defer conn.Close() //nolint:errcheck // it is only read
 		fmt.Fprintf(conn, "GET /exec HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: %s\r\nX-Remote-User: admin\r\n\r\n", protocol)
 		reader := bufio.NewReader(conn)
-		response, err := http.ReadResponse(reader, nil)
+		response, err := http.ReadResponse(reader, nil) //nolint:bodyclose // the connection is closed
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -212,7 +212,7 @@ func testLoadBalancers(t *testing.T, c client.WithWatch, config *rest.Config) {
 	create(t, c, service("classy", func(s *corev1.Service) { s.Spec.LoadBalancerClass = new("example.com/other") }))
 
 	step("a Service waits until an address is free, and has the one that it asks for")
-	create(t, c, service("second", func(s *corev1.Service) { s.Spec.LoadBalancerIP = "192.0.2.11" })) //nolint:staticcheck // users still ask with it
+	create(t, c, service("second", func(s *corev1.Service) { s.Spec.LoadBalancerIP = "192.0.2.11" }))
 	env.Await(t, c, env.Named[*corev1.Service]("default", "second"), func(s *corev1.Service) error {
 		if !slices.Contains(s.Finalizers, "service.kubernetes.io/load-balancer-cleanup") {
 			return fmt.Errorf("its finalizers are %v", s.Finalizers)
@@ -225,7 +225,7 @@ func testLoadBalancers(t *testing.T, c client.WithWatch, config *rest.Config) {
 	await("second", "192.0.2.11")
 
 	step("a Service that is no load balancer any more has no address, and its address is free")
-	env.Edit(t, c, env.Named[*corev1.Service]("default", "second"), func(s *corev1.Service) { s.Spec.Type, s.Spec.LoadBalancerIP = corev1.ServiceTypeClusterIP, "" }) //nolint:staticcheck // as above
+	env.Edit(t, c, env.Named[*corev1.Service]("default", "second"), func(s *corev1.Service) { s.Spec.Type, s.Spec.LoadBalancerIP = corev1.ServiceTypeClusterIP, "" })
 	await("second", "")
 	env.Await(t, c, pool, func(p *hostsv1alpha1.AddressPool) error {
 		if len(p.Status.Assigned) != 1 || p.Status.Assigned[0].Namespace != one {
