@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -24,6 +25,7 @@ import (
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	"gardener.cloud/gardener/example"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/test/env"
 )
 
 // testOperator tests what gardener-operator does for a garden with two seeds: its credentials are rotated while a shoot exists, whose control plane has moved
@@ -95,8 +97,9 @@ func (l *landscape) testRestoration(t *testing.T) {
 	}
 	pod := etcd.Name + "-0"
 	l.takeSnapshot(t, etcd, pod)
-	start := time.Now()
 	claim := *etcd.Spec.VolumeClaimTemplate + "-" + pod
+	before := env.Await(t, l.client, env.Named[*corev1.PersistentVolumeClaim](etcd.Namespace, claim), env.Exists)
+	start := time.Now()
 	for _, lost := range []client.Object{
 		&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: claim}},
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: pod}},
@@ -105,6 +108,12 @@ func (l *landscape) testRestoration(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	env.Await(t, l.client, env.Named[*corev1.PersistentVolumeClaim](etcd.Namespace, claim), func(now *corev1.PersistentVolumeClaim) error {
+		if now.UID == before.UID {
+			return errors.New("it is not replaced")
+		}
+		return nil
+	})
 	read := func(obj client.Object) {
 		t.Helper()
 		eventually(t, func(ctx context.Context) error { return l.garden.client.Get(ctx, client.ObjectKeyFromObject(obj), obj) })
