@@ -371,8 +371,7 @@ func (c *cli) recoverShoot(ctx context.Context, g *garden, s recoverable, r reco
 		return err
 	}
 	if ptr.Deref(s.shoot.Spec.SeedName, "") != r.to {
-		if last := s.shoot.Status.LastOperation; last != nil && (last.Type == corev1beta1.LastOperationTypeRestore && last.State != corev1beta1.LastOperationStateSucceeded ||
-			last.Type == corev1beta1.LastOperationTypeMigrate && last.State == corev1beta1.LastOperationStateSucceeded) {
+		if kube.Unrestored(s.shoot.Status.LastOperation) {
 			// An operator has seen to its backups. Until its restoration is over, it cannot be bound to another seed. A migration that goes on can.
 			before := s.shoot.DeepCopy()
 			s.shoot.Status.LastOperation = c.released(r)

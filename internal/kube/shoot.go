@@ -46,6 +46,13 @@ func ShootHealthy(shoot *corev1beta1.Shoot) error {
 	return ConditionsTrue(shoot.Status.Conditions)
 }
 
+// Unrestored reports whether a control plane has left its former seed and is not complete in the other one, so that it cannot be bound again: between both
+// operations, the gardenlet of the other one may have begun to copy backups.
+func Unrestored(last *corev1beta1.LastOperation) bool {
+	return last != nil && (last.Type == corev1beta1.LastOperationTypeRestore && last.State != corev1beta1.LastOperationStateSucceeded ||
+		last.Type == corev1beta1.LastOperationTypeMigrate && last.State == corev1beta1.LastOperationStateSucceeded)
+}
+
 // ShootGone returns an error with the operation of a shoot that still exists, or nil if there is none.
 func ShootGone(shoot *corev1beta1.Shoot) error {
 	if shoot == nil {

@@ -69,3 +69,27 @@ func TestShootThatIsGone(t *testing.T) {
 		t.Errorf("ShootGone() = %v, want %s", err, want)
 	}
 }
+
+// Backups of a control plane may not be complete on its seed yet.
+func TestUnrestored(t *testing.T) {
+	const migrate, restore = corev1beta1.LastOperationTypeMigrate, corev1beta1.LastOperationTypeRestore
+	for _, tc := range []struct {
+		operation corev1beta1.LastOperationType
+		state     corev1beta1.LastOperationState
+		want      bool
+	}{
+		{migrate, corev1beta1.LastOperationStateProcessing, false},
+		{migrate, corev1beta1.LastOperationStateError, false},
+		{migrate, corev1beta1.LastOperationStateSucceeded, true},
+		{restore, corev1beta1.LastOperationStateError, true},
+		{restore, corev1beta1.LastOperationStateSucceeded, false},
+		{corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateError, false},
+	} {
+		if got := Unrestored(&corev1beta1.LastOperation{Type: tc.operation, State: tc.state}); got != tc.want {
+			t.Errorf("after %s %s: %t, want %t", tc.operation, tc.state, got, tc.want)
+		}
+	}
+	if Unrestored(nil) {
+		t.Error("a new shoot is not restored")
+	}
+}

@@ -79,9 +79,7 @@ func maySpread(current *appsv1.StatefulSet, desired []client.Object) error {
 }
 
 func spreadOverZones(pod *corev1.PodSpec) bool {
-	return slices.ContainsFunc(pod.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
-		return c.TopologyKey == corev1.LabelTopologyZone && c.WhenUnsatisfiable == corev1.DoNotSchedule
-	})
+	return slices.ContainsFunc(pod.TopologySpreadConstraints, requiresZones)
 }
 
 // replace deletes a pod with its claim. The StatefulSet creates both again.

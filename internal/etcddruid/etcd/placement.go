@@ -24,12 +24,17 @@ func placementOf(set *appsv1.StatefulSet) placement {
 	pod := &set.Spec.Template.Spec
 	p := placement{zones: affinityZones(pod.Affinity)}
 	for _, c := range pod.TopologySpreadConstraints {
-		if c.TopologyKey == corev1.LabelTopologyZone && c.WhenUnsatisfiable == corev1.DoNotSchedule && len(p.zones) > 0 {
+		if requiresZones(c) && len(p.zones) > 0 {
 			replicas, zones := int(ptr.Deref(set.Spec.Replicas, 1)), len(p.zones)
 			p.perZone = (replicas+zones-1)/zones + int(c.MaxSkew) - 1
 		}
 	}
 	return p
+}
+
+// requiresZones reports whether a constraint requires that pods are in different zones.
+func requiresZones(c corev1.TopologySpreadConstraint) bool {
+	return c.TopologyKey == corev1.LabelTopologyZone && c.WhenUnsatisfiable == corev1.DoNotSchedule
 }
 
 // affinityZones returns the zones that a node affinity requires, nil if it requires none.

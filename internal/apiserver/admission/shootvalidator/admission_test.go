@@ -618,30 +618,6 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// Backups of a control plane may not be complete on its seed yet.
-func TestUnrestored(t *testing.T) {
-	const migrate, restore = corev1beta1.LastOperationTypeMigrate, corev1beta1.LastOperationTypeRestore
-	for _, tc := range []struct {
-		operation corev1beta1.LastOperationType
-		state     corev1beta1.LastOperationState
-		want      bool
-	}{
-		{migrate, corev1beta1.LastOperationStateProcessing, false},
-		{migrate, corev1beta1.LastOperationStateError, false},
-		{migrate, corev1beta1.LastOperationStateSucceeded, true},
-		{restore, corev1beta1.LastOperationStateError, true},
-		{restore, corev1beta1.LastOperationStateSucceeded, false},
-		{corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateError, false},
-	} {
-		if got := unrestored(&corev1beta1.LastOperation{Type: tc.operation, State: tc.state}); got != tc.want {
-			t.Errorf("after %s %s: %t, want %t", tc.operation, tc.state, got, tc.want)
-		}
-	}
-	if unrestored(nil) {
-		t.Error("a new shoot is not restored")
-	}
-}
-
 func TestCheckDeletion(t *testing.T) {
 	if err := checkDeletion(newShoot()); err != nil {
 		t.Errorf("a shoot at rest cannot be deleted: %v", err)

@@ -10,11 +10,12 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/kube"
 )
 
 // canMove checks that the control plane can be migrated from one seed to the other.
 func canMove(in *input) error {
-	if unrestored(in.old.Status.LastOperation) {
+	if kube.Unrestored(in.old.Status.LastOperation) {
 		return errors.New("the shoot cannot move again before the operation Restore has succeeded: its backups may not be complete on the seed yet. " +
 			"Repair what the operation waits for on this seed; if the seed is lost, an operator restores its shoots with gardenctl recover")
 	}
@@ -33,13 +34,6 @@ func canMove(in *input) error {
 		return err
 	}
 	return takes(in)
-}
-
-// unrestored reports whether a control plane has left its former seed and is not complete in the other one. Between both operations, the gardenlet of the other
-// one may have begun to copy backups.
-func unrestored(last *corev1beta1.LastOperation) bool {
-	return last != nil && (last.Type == corev1beta1.LastOperationTypeRestore && last.State != corev1beta1.LastOperationStateSucceeded ||
-		last.Type == corev1beta1.LastOperationTypeMigrate && last.State == corev1beta1.LastOperationStateSucceeded)
 }
 
 // takes checks what else a shoot requires of the seed, as the scheduler does for its first one. Once the former seed has released the control plane, it would
