@@ -102,6 +102,20 @@ func periodOf(lease *coordinationv1.Lease) time.Duration {
 	return defaultHeartbeat
 }
 
+// requestedAt is when the last operation on a resource was requested. Zero if that is not known.
+func requestedAt(obj extensionsv1alpha1.Object) time.Time {
+	requested, err := time.Parse(time.RFC3339Nano, obj.GetAnnotations()[constants.GardenerTimestamp])
+	if err != nil {
+		return time.Time{}
+	}
+	return requested
+}
+
+// reportedSince is whether a controller has reported the last operation on a resource since a time. Times in a status have seconds.
+func reportedSince(obj extensionsv1alpha1.Object, since time.Time) bool {
+	return !reportedAt(obj).Before(since.Truncate(time.Second))
+}
+
 // reportedAt is when a controller has reported the last operation on a resource. Zero if it has not.
 func reportedAt(obj extensionsv1alpha1.Object) time.Time {
 	if last := obj.GetExtensionStatus().GetLastOperation(); last != nil {

@@ -136,8 +136,8 @@ func needsUser(obj extensionsv1alpha1.Object, deletion bool) bool {
 		deletion != (last.Type == corev1beta1.LastOperationTypeDelete) {
 		return false
 	}
-	requested, err := time.Parse(time.RFC3339Nano, obj.GetAnnotations()[constants.GardenerTimestamp])
-	return err == nil && !last.LastUpdateTime.Time.Before(requested.Truncate(time.Second)) // times in a status have seconds
+	requested := requestedAt(obj)
+	return !requested.IsZero() && reportedSince(obj, requested)
 }
 
 // Delete confirms the deletion of a resource, and deletes it. Its extension controller has deleted what it is for when AwaitGone returns. If it

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -23,13 +24,17 @@ type Verdict struct {
 	Message  string
 }
 
+// maxClockSkew is how far the clock of an extension may be behind. A success that is older than a request by no more counts for it: if a short operation was
+// reported with such a clock, the wait would never end otherwise.
+const maxClockSkew = 5 * time.Second
+
 // OfSeed is whether a resource is one that a Seed has for itself. Those of shoots have no class.
 func OfSeed(obj extensionsv1alpha1.Object) bool {
 	return obj.GetNamespace() == constants.GardenNamespace && obj.GetExtensionSpec().GetExtensionClass() == extensionsv1alpha1.ExtensionClassSeed
 }
 
-// Judge returns how far an extension controller is with a resource. Only a status counts that was written for the current spec, after the
-// last request of an operation.
+// Judge returns how far an extension controller is with a resource. Only a success counts that was reported for the current spec, after the last request
+// of an operation: extensions of the original remove the annotation with the request before they report that they have begun.
 func Judge(obj extensionsv1alpha1.Object) Verdict {
 	status := obj.GetExtensionStatus()
 	last := status.GetLastOperation()
@@ -43,6 +48,8 @@ func Judge(obj extensionsv1alpha1.Object) Verdict {
 	case last.State == corev1beta1.LastOperationStateError || last.State == corev1beta1.LastOperationStateFailed:
 		description := cmp.Or(last.Description, fmt.Sprintf("%s is %s", last.Type, last.State))
 		return Verdict{Error: &corev1beta1.LastError{Description: description}, Progress: last.Progress, Message: description}
+	case last.State == corev1beta1.LastOperationStateSucceeded && !reportedSince(obj, requestedAt(obj).Add(-maxClockSkew)):
+		return Verdict{Message: "The extension has not begun yet: its last success was reported before the last request."}
 	case last.State == corev1beta1.LastOperationStateSucceeded:
 		return Verdict{Ready: true, Progress: 100, Message: last.Description}
 	}

@@ -2,8 +2,10 @@ package extensionobject
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
@@ -19,6 +21,14 @@ func TestJudge(t *testing.T) {
 		"requested": {func(b *extensionsv1alpha1.BackupBucket) {
 			b.Annotations = map[string]string{"gardener.cloud/operation": "reconcile"}
 		}, Verdict{Message: "The extension has not begun yet."}},
+		"begun, and not reported": {func(b *extensionsv1alpha1.BackupBucket) {
+			b.Annotations = map[string]string{"gardener.cloud/timestamp": "2026-11-26T12:00:00.9Z"}
+			b.Status.LastOperation.LastUpdateTime = metav1.Date(2026, 11, 26, 11, 59, 0, 0, time.UTC)
+		}, Verdict{Message: "The extension has not begun yet: its last success was reported before the last request."}},
+		"done, with a clock that is behind": {func(b *extensionsv1alpha1.BackupBucket) {
+			b.Annotations = map[string]string{"gardener.cloud/timestamp": "2026-11-26T12:00:00.9Z"}
+			b.Status.LastOperation.LastUpdateTime = metav1.Date(2026, 11, 26, 11, 59, 57, 0, time.UTC)
+		}, Verdict{Ready: true, Progress: 100, Message: "said"}},
 		"new":                      {func(b *extensionsv1alpha1.BackupBucket) { b.Status.LastOperation = nil }, Verdict{Message: "The extension has not observed the last change yet."}},
 		"changed":                  {func(b *extensionsv1alpha1.BackupBucket) { b.Generation++ }, Verdict{Message: "The extension has not observed the last change yet."}},
 		"processing":               {func(b *extensionsv1alpha1.BackupBucket) { b.Status.LastOperation.State = "Processing" }, Verdict{Progress: 40, Message: "said"}},

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -159,7 +160,7 @@ func TestLifecycle(t *testing.T) {
 		}
 		delete(b.Annotations, "gardener.cloud/operation")
 		b.UID, b.Finalizers = "1", []string{"example.com/extension"} // the fake API server sets no UID
-		b.Status.LastOperation = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded}
+		b.Status.LastOperation = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded, LastUpdateTime: metav1.Unix(0, 0)}
 	})
 	if bucket, _, err = f.reconcile(t); err != nil {
 		t.Fatal(err)

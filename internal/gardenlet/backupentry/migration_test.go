@@ -113,7 +113,7 @@ func TestMove(t *testing.T) {
 		if err := seeds[seed].Update(t.Context(), inSeed); err != nil {
 			t.Fatal(err)
 		}
-		inSeed.Status.LastOperation = &corev1beta1.LastOperation{Type: typ, State: corev1beta1.LastOperationStateSucceeded}
+		inSeed.Status.LastOperation = &corev1beta1.LastOperation{Type: typ, State: corev1beta1.LastOperationStateSucceeded, LastUpdateTime: metav1.Unix(0, 0)}
 		inSeed.Status.ObservedGeneration = inSeed.Generation
 		if err := seeds[seed].Status().Update(t.Context(), inSeed); err != nil {
 			t.Fatal(err)

@@ -35,9 +35,19 @@ func MachineControllerManager(in Inputs) flow.Task {
 	}, "tokens").IfPresent("infrastructure", "operating-system-configs").IfPresent(in.IfPresent...)
 }
 
-// StopMachineControllerManager returns what a task does that scales the machine-controller-manager down, when there are no machines any more.
+// StopMachineControllerManager returns what a task does that scales the machine-controller-manager down. It refuses while there are machines, which nothing
+// would delete then, whatever the extension of the Worker has reported.
 func StopMachineControllerManager(in Inputs) func(context.Context) error {
-	return func(ctx context.Context) error { return in.deployManager(ctx, 0) }
+	return func(ctx context.Context) error {
+		machines := &machinev1alpha1.MachineList{}
+		if err := in.Run.SeedAPI.List(ctx, machines, client.InNamespace(in.Run.Namespace)); err != nil {
+			return fmt.Errorf("list machines: %w", err)
+		}
+		if n := len(machines.Items); n > 0 {
+			return fmt.Errorf("%d machines are left although the Worker is ready: the machine-controller-manager has to delete them before it is stopped", n)
+		}
+		return in.deployManager(ctx, 0)
+	}
 }
 
 func (in Inputs) deployManager(ctx context.Context, replicas int32) error {

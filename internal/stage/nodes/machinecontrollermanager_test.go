@@ -125,6 +125,16 @@ func TestMachineControllerManagerIsDeployed(t *testing.T) {
 	if got := deployed(t); got != 1 {
 		t.Errorf("%d replicas", got)
 	}
+	machine := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: stagetest.Namespace, Name: "left"}}
+	if err := clusters.Seed.Create(t.Context(), machine); err != nil {
+		t.Fatal(err)
+	}
+	if err := StopMachineControllerManager(in)(t.Context()); err == nil || deployed(t) != 1 {
+		t.Errorf("it is stopped before its machine is deleted: %v", err)
+	}
+	if err := clusters.Seed.Delete(t.Context(), machine); err != nil {
+		t.Fatal(err)
+	}
 	if err := StopMachineControllerManager(in)(t.Context()); err != nil {
 		t.Fatal(err)
 	}

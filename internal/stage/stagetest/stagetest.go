@@ -4,6 +4,7 @@ package stagetest
 import (
 	"context"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -221,7 +222,10 @@ func reconcile(object runtime.Object) {
 		delete(annotations, "gardener.cloud/operation")
 		o.SetAnnotations(annotations)
 		o.GetExtensionStatus().SetObservedGeneration(o.GetGeneration())
-		o.GetExtensionStatus().SetLastOperation(&corev1beta1.LastOperation{Type: operation, State: corev1beta1.LastOperationStateSucceeded})
+		requested, _ := time.Parse(time.RFC3339Nano, annotations["gardener.cloud/timestamp"]) // zero without a request
+		o.GetExtensionStatus().SetLastOperation(&corev1beta1.LastOperation{
+			Type: operation, State: corev1beta1.LastOperationStateSucceeded, LastUpdateTime: metav1.NewTime(requested),
+		})
 		if config, ok := o.(*extensionsv1alpha1.OperatingSystemConfig); ok {
 			config.Status.CloudConfig = &extensionsv1alpha1.CloudConfig{SecretRef: corev1.SecretReference{Namespace: config.Namespace, Name: config.Name}}
 		}
