@@ -140,6 +140,17 @@ func (r *reconciler) statusReporter(shoot *corev1beta1.Shoot, v verdict) *status
 	}
 }
 
+// checkNamespace refuses to reconcile a Shoot in a seed that does not have its control plane: a new one would have other credentials, which replace those of
+// its ShootState, and would delete its machines, which it does not know. That is the state after a cluster was exchanged for another one under the same Seed,
+// or after the garden was restored as it was before a move.
+func (r *reconciler) checkNamespace(v verdict, o *observed.State) error {
+	if o.HasNamespace || v.action != reconcileShoot || v.operation != corev1beta1.LastOperationTypeReconcile {
+		return nil
+	}
+	return fmt.Errorf("namespace %q with the control plane does not exist in seed %q, where the shoot was reconciled before: it is not created again, "+
+		"as its credentials and machines would be lost; bring the seed's cluster back, or restore the shoot on another seed with gardenctl recover", o.Namespace, r.SeedName)
+}
+
 // operate runs the flow of an operation.
 func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed, v verdict) (reconcile.Result, error) {
 	status := r.statusReporter(shoot, v)
@@ -149,6 +160,9 @@ func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot, seed
 		}
 	}
 	o, err := r.observe(ctx, shoot, seed)
+	if err == nil {
+		err = r.checkNamespace(v, o)
+	}
 	if err == nil && v.operation == corev1beta1.LastOperationTypeRestore {
 		o.Restoration, err = r.restoration(ctx, o)
 	}

@@ -84,6 +84,9 @@ func TestOperationsThatAreAddedMeanwhile(t *testing.T) {
 				if err := errors.Join(
 					l.garden.Create(t.Context(), shoot), l.garden.Create(t.Context(), f.seed), l.garden.Create(t.Context(), profile),
 					l.createProject(t.Context(), "dev", shoot.Namespace),
+					l.seed.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+						Name: "shoot--dev--" + shoot.Name, UID: "u", Annotations: map[string]string{constants.ShootUIDAnnotation: string(shoot.UID)},
+					}}),
 				); err != nil {
 					t.Fatal(err)
 				}
@@ -134,6 +137,31 @@ func TestOperationsThatAreAddedMeanwhile(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Without its namespace, a control plane is lost: a new one would delete the machines of the former one.
+func TestLostControlPlaneIsNotCreatedAgain(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		v       verdict
+		exists  bool
+		refused bool
+	}{
+		"reconcile":                {v: verdict{action: reconcileShoot, operation: corev1beta1.LastOperationTypeReconcile}, refused: true},
+		"reconcile what is there":  {v: verdict{action: reconcileShoot, operation: corev1beta1.LastOperationTypeReconcile}, exists: true},
+		"create":                   {v: verdict{action: reconcileShoot, operation: corev1beta1.LastOperationTypeCreate}},
+		"restore":                  {v: verdict{action: reconcileShoot, operation: corev1beta1.LastOperationTypeRestore}},
+		"delete":                   {v: verdict{action: deleteShoot, operation: corev1beta1.LastOperationTypeDelete}},
+		"migrate what is released": {v: verdict{action: migrateShoot, operation: corev1beta1.LastOperationTypeMigrate}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := newLandscape(t).checkNamespace(tc.v, &observed.State{Namespace: "shoot--dev--x", HasNamespace: tc.exists})
+			if refused := err != nil; refused != tc.refused {
+				t.Errorf("checkNamespace() = %v", err)
+			}
+		})
 	}
 }
 
