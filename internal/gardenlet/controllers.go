@@ -25,6 +25,7 @@ import (
 	"gardener.cloud/gardener/internal/gardenlet/seed/lease"
 	"gardener.cloud/gardener/internal/gardenlet/seed/system"
 	shootcare "gardener.cloud/gardener/internal/gardenlet/shoot/care"
+	"gardener.cloud/gardener/internal/gardenlet/shoot/fence"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/lifecycle"
 	shootstate "gardener.cloud/gardener/internal/gardenlet/shoot/state"
 	shootstatus "gardener.cloud/gardener/internal/gardenlet/shoot/status"
@@ -155,6 +156,9 @@ func (a *agent) addShootControllers(garden *gardenCluster) error {
 			SeedName: a.config.SeedConfig.Name, GardenAPI: garden.api, SeedAPI: a.seedAPI, Config: *c.ShootStatus,
 		}),
 		shootstate.Add(a.Manager, states),
+		fence.Add(a.Manager, fence.Values{
+			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenAPI: garden.api, SeedAPI: a.seedAPI, Confirmation: fence.Confirmation, Clock: a.clock,
+		}),
 	)
 }
 

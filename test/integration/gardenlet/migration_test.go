@@ -38,9 +38,11 @@ import (
 	"gardener.cloud/gardener/internal/component/crds"
 	"gardener.cloud/gardener/internal/component/gardenrbac"
 	"gardener.cloud/gardener/internal/gardenlet/backupentry"
+	"gardener.cloud/gardener/internal/gardenlet/shoot/fence"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/lifecycle"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/process"
+	"gardener.cloud/gardener/internal/shoot/technicalid"
 	"gardener.cloud/gardener/test/builder"
 	"gardener.cloud/gardener/test/env"
 )
@@ -282,7 +284,10 @@ func startAgent(t *testing.T, e *env.Env, name string) *agent {
 	hour := &metav1.Duration{Duration: time.Hour}
 	unreachable := errors.New("there are no pods")
 	if err := errors.Join(
-		mgr.Add(garden),
+		mgr.Add(garden), technicalid.Index(t.Context(), garden.GetFieldIndexer()),
+		fence.Add(mgr, fence.Values{
+			SeedName: name, Garden: garden, GardenAPI: gardenAPI, SeedAPI: seed, Confirmation: time.Second, Clock: clock.RealClock{},
+		}),
 		lifecycle.Add(mgr, lifecycle.Values{
 			SeedName: name, Garden: garden, GardenAPI: gardenAPI, SeedAPI: seed, Images: images, Clock: clock.RealClock{},
 			Connect:     func(*rest.Config) (client.WithWatch, error) { return nil, unreachable },

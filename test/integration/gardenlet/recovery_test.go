@@ -2,13 +2,18 @@ package gardenlet
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,7 +28,8 @@ import (
 	"gardener.cloud/gardener/test/env"
 )
 
-// TestRecovery brings a Shoot of a lost seed up on another one. When the lost seed comes back, its gardenlet does nothing for the Shoot.
+// TestRecovery brings a Shoot of a lost seed up on another one. When the lost seed comes back, its gardenlet fences what is
+// left of it.
 func TestRecovery(t *testing.T) {
 	f := newFleet(t)
 	garden, shoot, entry := f.garden, f.shoot, f.entry
@@ -112,6 +118,81 @@ func TestRecovery(t *testing.T) {
 	if err := former.seed.Get(t.Context(), client.ObjectKey{Name: technicalID}, &corev1.Namespace{}); err == nil {
 		t.Error("the lost seed has a namespace for the shoot")
 	}
+
+	step("what the lost seed still has of its control plane does not act on machines and DNS records, that of another shoot does")
+	stays := builder.Shoot("stays", builder.In(namespace), builder.On("from"))
+	if err := garden.Create(t.Context(), stays); err != nil {
+		t.Fatal(err)
+	}
+	untouched := controlPlane(t, former.seed, "shoot--dev--stays", stays)
+	fenced := controlPlane(t, former.seed, technicalID, shoot)
+	env.Await(t, former.seed, fenced, func(d *appsv1.Deployment) error {
+		if *d.Spec.Replicas != 0 || len(d.Annotations) > 0 {
+			return fmt.Errorf("it has %d replicas and annotations %v", *d.Spec.Replicas, d.Annotations)
+		}
+		return nil
+	})
+	env.Await(t, former.seed, env.Named[*extensionsv1alpha1.DNSRecord](technicalID, "record"), func(r *extensionsv1alpha1.DNSRecord) error {
+		if l := r.Status.LastOperation; l == nil || l.Type != "Migrate" || l.State != "Succeeded" {
+			return fmt.Errorf("its last operation is %+v", l)
+		}
+		return nil
+	})
+	env.AwaitList(t, garden, func(events []*eventsv1.Event) error {
+		for _, e := range events {
+			if e.Reason == "ControlPlaneFenced" && e.Regarding.Name == "from" && strings.Contains(e.Note, technicalID) {
+				return nil
+			}
+		}
+		return errors.New("the Seed has no event")
+	})
+	if err := former.seed.Get(t.Context(), client.ObjectKeyFromObject(untouched), untouched); err != nil || *untouched.Spec.Replicas != 1 {
+		t.Errorf("the Deployment of the other shoot has %d replicas: %v", *untouched.Spec.Replicas, err)
+	}
+}
+
+// controlPlane creates what the fence looks at: a Namespace with a Cluster, a DNSRecord, and a Deployment that dependency-watchdog would scale up, which it
+// returns.
+func controlPlane(t *testing.T, seed client.WithWatch, name string, shoot *corev1beta1.Shoot) *appsv1.Deployment {
+	t.Helper()
+	raw := func(object any) runtime.RawExtension {
+		data, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return runtime.RawExtension{Raw: data}
+	}
+	shoot = shoot.DeepCopy()
+	shoot.SetGroupVersionKind(corev1beta1.SchemeGroupVersion.WithKind("Shoot"))
+	pod := map[string]string{"app": "x"}
+	deployment := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "machine-controller-manager", Annotations: map[string]string{
+			constants.DependencyWatchdogMeltdownProtectionActive: "",
+		}},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: pod},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "x", Image: "x"}}}},
+		},
+	}
+	for _, object := range []client.Object{
+		&extensionsv1alpha1.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       extensionsv1alpha1.ClusterSpec{Shoot: raw(shoot), CloudProfile: raw(map[string]any{}), Seed: new(raw(map[string]any{}))},
+		},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{constants.GardenRole: constants.GardenRoleShoot}}},
+		deployment,
+		&extensionsv1alpha1.DNSRecord{
+			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "record"},
+			Spec: extensionsv1alpha1.DNSRecordSpec{
+				DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: builder.Local}, Name: "api.example.com", RecordType: "A", Values: []string{"10.0.0.1"},
+			},
+		},
+	} {
+		if err := seed.Create(t.Context(), object); client.IgnoreAlreadyExists(err) != nil {
+			t.Fatal(err)
+		}
+	}
+	return deployment
 }
 
 // deletedShoot creates a Shoot on the first seed that is being deleted while it is created, and returns it with what it has in the garden.
