@@ -35,6 +35,7 @@ it, and then has another address. This is for operators: it needs permission to 
 		},
 	}
 	cmd.Flags().StringVar(&seed, "to", "", "the seed that the control plane moves to")
+	_ = cmd.RegisterFlagCompletionFunc("to", c.completion(seedNames)) // it fails for unknown flags only
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it is done")
 	cmd.Flags().DurationVar(&timeout, "timeout", waitTimeout, "how long to wait")
 	return cmd
