@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
@@ -23,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -31,9 +29,6 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
-	"gardener.cloud/gardener/internal/component/dependencywatchdog"
-	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/shoot/technicalid"
 	"gardener.cloud/gardener/pkg/extension"
@@ -46,8 +41,6 @@ const (
 	// repetition is how often a fenced control plane is checked and reported, until its namespace is deleted.
 	repetition  = time.Hour
 	passTimeout = time.Minute
-	// eventReason is that of the events of the Seed.
-	eventReason = "ControlPlaneFenced"
 )
 
 // Values are what the controller works with.
@@ -138,59 +131,19 @@ func (r *reconciler) shootAway(ctx context.Context, namespace string) (*corev1be
 	}
 	current := &corev1beta1.Shoot{}
 	err = r.GardenAPI.Get(ctx, client.ObjectKeyFromObject(c.Shoot), current)
-	switch {
-	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-		return c.Shoot, nil
-	case err != nil:
-		return nil, fmt.Errorf("read Shoot: %w", err)
-	case ptr.Deref(current.Spec.SeedName, "") == r.SeedName, ptr.Deref(current.Status.SeedName, "") == r.SeedName:
-		return nil, nil //nolint:nilnil // documented
+	if away, err := isAway(current, err, r.SeedName); !away {
+		return nil, err
 	}
 	return c.Shoot, nil
 }
 
-// stop scales down what creates and deletes machines, and what evicts pods from them. dependency-watchdog scales up only what has its annotations.
-func (r *reconciler) stop(ctx context.Context, namespace string) error {
-	var errs []error
-	for _, of := range dependencywatchdog.Scaled() {
-		deployment := &appsv1.Deployment{}
-		if err := r.SeedAPI.Get(ctx, client.ObjectKey{Namespace: namespace, Name: of}, deployment); err != nil {
-			errs = append(errs, client.IgnoreNotFound(err))
-			continue
-		}
-		before := deployment.DeepCopy()
-		deployment.Spec.Replicas = new(int32(0))
-		delete(deployment.Annotations, dependencywatchdog.AnnotationReplicas)
-		delete(deployment.Annotations, constants.DependencyWatchdogMeltdownProtectionActive)
-		if err := r.SeedAPI.Patch(ctx, deployment, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-			errs = append(errs, fmt.Errorf("scale Deployment %s/%s to zero: %w", namespace, of, err))
-		}
+// isAway decides by what the garden answers when it is asked for a Shoot. It forbids to read those of other seeds, and those that do not exist.
+func isAway(shoot *corev1beta1.Shoot, err error, seedName string) (bool, error) {
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("read Shoot: %w", err)
 	}
-	return errors.Join(errs...)
-}
-
-// releaseDNS lets extensions write the DNS records no more.
-func (r *reconciler) releaseDNS(ctx context.Context, namespace string) error {
-	records := &extensionsv1alpha1.DNSRecordList{}
-	if err := r.SeedAPI.List(ctx, records, client.InNamespace(namespace)); err != nil {
-		return fmt.Errorf("list DNSRecords: %w", err)
-	}
-	var errs []error
-	for i := range records.Items {
-		errs = append(errs, extensionobject.Migrate(ctx, extensionobject.Values{Client: r.SeedAPI, Clock: r.Clock}, &records.Items[i]))
-	}
-	return errors.Join(errs...)
-}
-
-// report tells operators, who look at the Seed, what to do with what is left.
-func (r *reconciler) report(ctx context.Context, namespace string, shoot *corev1beta1.Shoot) error {
-	seed := &corev1beta1.Seed{}
-	if err := r.gardenCache.Get(ctx, client.ObjectKey{Name: r.SeedName}, seed); err != nil {
-		return fmt.Errorf("read Seed: %w", err)
-	}
-	logf.FromContext(ctx).Info("Fenced the control plane of a shoot of another seed", "shoot", client.ObjectKeyFromObject(shoot))
-	r.recorder.Eventf(seed, nil, corev1.EventTypeWarning, eventReason, "Fence",
-		"Shoot %s/%s does not belong to this seed, which has its control plane in namespace %s: what acts on machines is scaled to zero, DNS records are released. "+
-			"Delete the namespace, and the finalizers of the extension resources in it, if the shoot runs on another seed.", shoot.Namespace, shoot.Name, namespace)
-	return nil
+	return ptr.Deref(shoot.Spec.SeedName, "") != seedName && ptr.Deref(shoot.Status.SeedName, "") != seedName, nil
 }
