@@ -196,7 +196,7 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 			NodeProblemDetector: source.NodeProblemDetector,
 			Replicas:            o.Replicas(), ReplacesCAs: o.ReplacesCAs(),
 			UpdatesInPlace: slices.ContainsFunc(shoot.Spec.Provider.Workers, updatedInPlace), Hibernates: k == kindHibernating, Deletes: k == kindDeletion, Restores: restores,
-			MachineControllerManager: source.MachineControllerManager,
+			MachineControllerManager: source.MachineControllerManager, NodeAgentDelay: observed.NodeAgentDelay(shoot),
 		}
 		s.nodes.Result = &nodes.Result{}
 		s.runtimes = containerruntime.Inputs{

@@ -182,6 +182,18 @@ func TestRequestedTasks(t *testing.T) {
 	}
 }
 
+// The flow lasts longer than the longest delay of node agents, and the pass longer than the flow.
+func TestFlowLastsLongerThanTheDelayOfNodeAgents(t *testing.T) {
+	o := observedtest.State()
+	o.Shoot.Annotations = map[string]string{"shoot.gardener.cloud/cloud-config-execution-max-delay-seconds": "1800"}
+	if got := newLandscape(t).stages(o, kindRunning).nodes.NodeAgentDelay; got != 30*time.Minute {
+		t.Errorf("the stage of nodes has the delay %s", got)
+	}
+	if got := timeoutOf(o.Shoot); got != time.Hour || got >= passTimeout {
+		t.Errorf("a flow has %s, and a pass %s", got, passTimeout)
+	}
+}
+
 // A rotation is prepared when no node has the former credentials any more.
 func TestRotationWaitsForManualUpdates(t *testing.T) {
 	for _, phase := range []corev1beta1.CredentialsRotationPhase{corev1beta1.RotationPreparing, corev1beta1.RotationWaitingForWorkersRollout} {
