@@ -194,6 +194,18 @@ func TestFlowLastsLongerThanTheDelayOfNodeAgents(t *testing.T) {
 	}
 }
 
+// DNSRecords have the IP families of the spec. A shoot without worker pools may have no networking.
+func TestIPFamiliesOfDNSRecords(t *testing.T) {
+	families := []corev1beta1.IPFamily{corev1beta1.IPFamilyIPv6}
+	for _, networking := range []*corev1beta1.Networking{nil, {IPFamilies: families}} {
+		o := observedtest.State()
+		o.Shoot.Spec.Networking = networking
+		if got := newLandscape(t).stages(o, kindRunning).dns.IPFamilies; slices.Equal(got, families) != (networking != nil) {
+			t.Errorf("DNSRecords have the families %v with %v", got, networking)
+		}
+	}
+}
+
 // A rotation is prepared when no node has the former credentials any more.
 func TestRotationWaitsForManualUpdates(t *testing.T) {
 	for _, phase := range []corev1beta1.CredentialsRotationPhase{corev1beta1.RotationPreparing, corev1beta1.RotationWaitingForWorkersRollout} {
