@@ -15,8 +15,10 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -262,11 +264,17 @@ func testLife(c *cluster) {
 	statefulSet := &appsv1.StatefulSet{}
 	c.get(key, statefulSet)
 	claim.Spec = statefulSet.Spec.VolumeClaimTemplates[0].Spec
-	if err := c.client.Create(c.Context(), claim); err != nil {
-		c.Fatal(err)
+	claim.Spec.StorageClassName = new("expandable") // admission allows only claims with such a class to grow, once they are bound
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "expandable"}, Provisioner: "example.com/volumes", AllowVolumeExpansion: new(true)}
+	for _, object := range []client.Object{class, claim} {
+		if err := c.client.Create(c.Context(), object); err != nil {
+			c.Fatal(err)
+		}
 	}
+	env.EditStatus(c, c.client, claim, func(p *corev1.PersistentVolumeClaim) { p.Status.Phase = corev1.ClaimBound })
+	larger := resource.MustParse("100Gi")
 	c.change(etcd, func(e *druidv1alpha1.Etcd) {
-		e.Spec.Replicas = 3
+		e.Spec.Replicas, e.Spec.StorageCapacity = 3, &larger
 		metav1.SetMetaDataAnnotation(&e.ObjectMeta, druidv1alpha1.DruidOperationAnnotation, druidv1alpha1.DruidOperationReconcile)
 	})
 	if grown := c.awaitEtcd(key, reconciled); conditions(grown)[druidv1alpha1.ConditionTypeAllMembersUpdated] != druidv1alpha1.ConditionFalse {
@@ -275,6 +283,10 @@ func testLife(c *cluster) {
 	c.get(key, statefulSet)
 	if got := *statefulSet.Spec.Replicas; got != 3 {
 		c.Errorf("StatefulSet has %d replicas", got)
+	}
+	c.get(client.ObjectKeyFromObject(claim), claim)
+	if got := claim.Spec.Resources.Requests[corev1.ResourceStorage]; got.Cmp(larger) != 0 {
+		c.Errorf("PersistentVolumeClaim requests %s, want %s", &got, &larger)
 	}
 	budget := &policyv1.PodDisruptionBudget{}
 	c.get(key, budget)

@@ -29,6 +29,7 @@ func (s Source) ResourceManager(replicas int32) (resourcemanager.Values, error) 
 	options := resourcemanager.ShootOptions{
 		Namespace: s.Namespace, ClusterIdentity: ptr.Deref(s.Seed.Status.ClusterIdentity, ""), Workerless: shoot.Workerless(),
 		SystemComponentsTolerations: systemTolerations(s.State),
+		NodeAgentDelay:              &metav1.Duration{Duration: observed.NodeAgentDelay(shoot)},
 	}
 	if hosts := s.Hosts(); len(hosts) > 0 {
 		options.APIServerHost = hosts[0]

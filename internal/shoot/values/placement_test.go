@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/andybalholm/brotli"
 	"github.com/google/go-cmp/cmp"
@@ -16,7 +17,9 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/imagevector"
@@ -120,6 +123,23 @@ func TestSystemTolerations(t *testing.T) {
 	got := values.Config.Webhooks.SystemComponentsConfig.PodTolerations
 	if diff := cmp.Diff(want, got[1:]); diff != "" { // the first one is always there
 		t.Errorf("tolerations (-want +got):\n%s", diff)
+	}
+}
+
+// The delay of node agents is what the shoot owner has set.
+func TestNodeAgentDelay(t *testing.T) {
+	for value, want := range map[string]time.Duration{"": 5 * time.Minute, "0": 0, "600": 10 * time.Minute} {
+		o := observedtest.State()
+		o.Shoot.Annotations = map[string]string{constants.ShootCloudConfigExecutionMaxDelaySeconds: value}
+		o.Shoot.Spec.Provider.Workers = []corev1beta1.Worker{{Name: "a"}}
+		values, err := source(t, stagetest.New(t), o).ResourceManager(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resourcemanagerconfigv1alpha1.SetDefaults(&values.Config)
+		if got := values.Config.Controllers.NodeAgentReconciliationDelay.MaxDelay.Duration; got != want {
+			t.Errorf("%q: gardener-resource-manager distributes node agents over %s, want %s", value, got, want)
+		}
 	}
 }
 

@@ -6,12 +6,15 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/component/exposure"
@@ -55,6 +58,8 @@ type Inputs struct {
 	Gateway client.ObjectKey
 	// Termination is nil if the gateway passes TLS connections through. Otherwise it ends them.
 	Termination *Termination
+	// IPFamilies are those of the shoot. None means IPv4.
+	IPFamilies []corev1beta1.IPFamily
 	// TTL is how many seconds records are valid. Nil leaves it to the extension.
 	TTL *int64
 }
@@ -131,6 +136,7 @@ func (in Inputs) record(name string, d *Domain, requested bool) flow.Task {
 		values.Always = requested
 		record := in.Run.DNSRecord(name)
 		if err := extensionobject.Apply(ctx, values, record, func(record *extensionsv1alpha1.DNSRecord) {
+			metav1.SetMetaDataAnnotation(&record.ObjectMeta, constants.DNSIPStack, IPStack(in.IPFamilies))
 			record.Spec.Type, record.Spec.Zone = d.Provider, d.Zone
 			record.Spec.SecretRef = corev1.SecretReference{Namespace: in.Run.Namespace, Name: secret}
 			record.Spec.Name, record.Spec.RecordType, record.Spec.Values = d.Host(constants.APIServerFQDNPrefix), RecordType(address), []string{address}
@@ -157,6 +163,18 @@ func GatewayAddress(ctx context.Context, seedAPI client.WithWatch, key client.Ob
 		return fmt.Errorf("Gateway %s has no address yet", key)
 	}, nil, client.InNamespace(key.Namespace), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", key.Name)})
 	return address, err
+}
+
+// IPStack is the value of the annotation DNSIPStack of a DNSRecord, for IP families. The address may be a host name, which does not tell an
+// extension the families.
+func IPStack(families []corev1beta1.IPFamily) string {
+	switch {
+	case len(families) > 1:
+		return constants.IPStackDualStack
+	case slices.Contains(families, corev1beta1.IPFamilyIPv6):
+		return constants.IPStackIPv6
+	}
+	return constants.IPStackIPv4
 }
 
 // RecordType is the type of a record for an address.

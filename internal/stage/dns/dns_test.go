@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/stage/stagetest"
@@ -58,18 +59,22 @@ func setAddress(t *testing.T, clusters *stagetest.Clusters, address string) {
 }
 
 func TestDNSRecord(t *testing.T) {
+	const ipv4, ipv6 = corev1beta1.IPFamilyIPv4, corev1beta1.IPFamilyIPv6
 	for name, tc := range map[string]struct {
-		address string
-		want    extensionsv1alpha1.DNSRecordType
+		address  string
+		families []corev1beta1.IPFamily
+		want     extensionsv1alpha1.DNSRecordType
+		stack    string
 	}{
-		"IPv4":      {address: "10.0.0.1", want: "A"},
-		"IPv6":      {address: "2001:db8::1", want: "AAAA"},
-		"host name": {address: "gateway.example.com", want: "CNAME"},
+		"IPv4":                        {address: "10.0.0.1", families: []corev1beta1.IPFamily{ipv4}, want: "A", stack: "ipv4"},
+		"IPv6":                        {address: "2001:db8::1", families: []corev1beta1.IPFamily{ipv6}, want: "AAAA", stack: "ipv6"},
+		"host name":                   {address: "gateway.example.com", want: "CNAME", stack: "ipv4"},
+		"host name with two families": {address: "gateway.example.com", families: []corev1beta1.IPFamily{ipv4, ipv6}, want: "CNAME", stack: "dual-stack"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clusters := stagetest.New(t)
 			setAddress(t, clusters, tc.address)
-			in := Inputs{Run: clusters.Run(), TTL: new(int64(60)), External: &Domain{
+			in := Inputs{Run: clusters.Run(), TTL: new(int64(60)), IPFamilies: tc.families, External: &Domain{
 				Name: "crazy-botany.dev.example.com", Provider: "local", Zone: new("zone-1"),
 				Credentials: usercredential.Credential{Kind: usercredential.Secret, Data: map[string][]byte{"k": []byte("v")}},
 			}}
@@ -90,6 +95,9 @@ func TestDNSRecord(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, record.Spec); diff != "" {
 				t.Errorf("spec (-want +got):\n%s", diff)
+			}
+			if got := record.Annotations["dns.gardener.cloud/ip-stack"]; got != tc.stack {
+				t.Errorf("the IP stack is %q, want %q", got, tc.stack)
 			}
 			if diff := cmp.Diff(in.External.Credentials.Data, secret.Data); diff != "" {
 				t.Errorf("credentials (-want +got):\n%s", diff)

@@ -4,6 +4,7 @@ package nodes
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -66,6 +67,8 @@ type Inputs struct {
 	Restores bool
 	// ReplacesCAs is whether a rotation of CAs is prepared or completed.
 	ReplacesCAs bool
+	// NodeAgentDelay is within which time gardener-node-agents begin to apply a new configuration.
+	NodeAgentDelay time.Duration
 	// UpdatesInPlace is whether the nodes of any pool are updated in place when that changes.
 	UpdatesInPlace bool
 	// Result is filled by the task worker-deployed. Nil means that no other stage reads it.
@@ -134,7 +137,7 @@ func Tasks(in Inputs) []flow.Task {
 			flow.Await(tunnelTimeout, "tunnel", "Waiting until the VPN tunnel to the nodes is ready", func(ctx context.Context) error {
 				return in.awaitTunnel(ctx, tunnel)
 			}, "system-components", "vpn-seed-server", "worker"),
-			flow.Await(stage.ExtensionTimeout, "nodes-updated", "Waiting until nodes have applied their OperatingSystemConfig", in.awaitNodeAgents,
+			flow.Await(stage.ExtensionTimeout+in.NodeAgentDelay, "nodes-updated", "Waiting until nodes have applied their OperatingSystemConfig", in.awaitNodeAgents,
 				"node-agents", "tunnel"),
 		)
 	}

@@ -171,6 +171,15 @@ func TestHibernationDoesNotWaitForNodes(t *testing.T) {
 	}
 }
 
+// The last node begins to apply its configuration when the delay is over.
+func TestNodesAreAwaitedLongerThanTheirDelay(t *testing.T) {
+	tasks := Tasks(Inputs{NodeAgentDelay: 30 * time.Minute})
+	i := slices.IndexFunc(tasks, func(task flow.Task) bool { return task.ID == "nodes-updated" })
+	if i < 0 || tasks[i].Timeout != 40*time.Minute {
+		t.Errorf("there is no task with 10 minutes more than the delay: %v", tasks)
+	}
+}
+
 // The node-local-dns gets the server blocks that users have written for the cluster's DNS server.
 func TestCustomDNS(t *testing.T) {
 	clusters := stagetest.New(t)

@@ -82,8 +82,8 @@ const (
 	ShootCleanupKubernetesResourcesFinalizeGracePeriodSeconds = "shoot.gardener.cloud/cleanup-kubernetes-resources-finalize-grace-period-seconds"
 	// ShootCleanupKubernetesResourcesStartTime is when Kubernetes objects in a deleted Shoot began to be removed.
 	ShootCleanupKubernetesResourcesStartTime = "shoot.gardener.cloud/cleanup-kubernetes-resources-start-time"
-	// ShootCloudConfigExecutionMaxDelaySeconds is within how many seconds the nodes of a Shoot apply a new
-	// configuration.
+	// ShootCloudConfigExecutionMaxDelaySeconds is within how many seconds the nodes of a Shoot begin to apply a
+	// new configuration: 0 means at once, 1800 is the highest possible value. Set by shoot owners, read by gardenlets.
 	ShootCloudConfigExecutionMaxDelaySeconds = "shoot.gardener.cloud/cloud-config-execution-max-delay-seconds"
 	// AuthenticationIssuer says which component serves the issuer of a Shoot's service account tokens.
 	AuthenticationIssuer = "authentication.gardener.cloud/issuer"

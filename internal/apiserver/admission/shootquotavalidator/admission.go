@@ -51,7 +51,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	}
 	old, isUpdate := a.GetOldObject().(*corev1beta1.Shoot)
 	checkResources := !isUpdate || needsMore(&shoot.Spec, &old.Spec)
-	checkLifetime := isUpdate && shoot.Annotations[constants.ShootExpirationTimestamp] != old.Annotations[constants.ShootExpirationTimestamp]
+	checkLifetime := expirationChanges(shoot, old)
 	if !checkResources && !checkLifetime {
 		return nil
 	}
@@ -90,7 +90,23 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	return nil
 }
 
-// lifetime checks that the expiration of a shoot is not postponed further than its quotas allow.
+// expirationChanges reports whether the expiration of a shoot must be checked, given the shoot from before; nil if it is created. With other
+// credentials, other quotas apply to an expiration that stays the same.
+func expirationChanges(shoot, old *corev1beta1.Shoot) bool {
+	expiration := shoot.Annotations[constants.ShootExpirationTimestamp]
+	if old == nil {
+		return expiration != ""
+	}
+	return expiration != old.Annotations[constants.ShootExpirationTimestamp] || expiration != "" && bindingChanges(&shoot.Spec, &old.Spec)
+}
+
+// bindingChanges reports whether a shoot gets other credentials.
+func bindingChanges(spec, old *corev1beta1.ShootSpec) bool {
+	return !apiequality.Semantic.DeepEqual(spec.CredentialsBindingName, old.CredentialsBindingName) ||
+		!apiequality.Semantic.DeepEqual(spec.SecretBindingName, old.SecretBindingName)
+}
+
+// lifetime checks that the expiration of a shoot is no later than its quotas allow.
 func lifetime(shoot *corev1beta1.Shoot, days int32, now time.Time) error {
 	expires, err := time.Parse(time.RFC3339, shoot.Annotations[constants.ShootExpirationTimestamp])
 	if err != nil {
@@ -105,9 +121,7 @@ func lifetime(shoot *corev1beta1.Shoot, days int32, now time.Time) error {
 
 // needsMore reports whether a change may use more of what quotas count.
 func needsMore(spec, old *corev1beta1.ShootSpec) bool {
-	if !apiequality.Semantic.DeepEqual(spec.Addons, old.Addons) ||
-		!apiequality.Semantic.DeepEqual(spec.CredentialsBindingName, old.CredentialsBindingName) ||
-		!apiequality.Semantic.DeepEqual(spec.SecretBindingName, old.SecretBindingName) {
+	if !apiequality.Semantic.DeepEqual(spec.Addons, old.Addons) || bindingChanges(spec, old) {
 		return true
 	}
 	before := map[string]*corev1beta1.Worker{}

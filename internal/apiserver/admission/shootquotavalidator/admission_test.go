@@ -82,6 +82,20 @@ func TestQuota(t *testing.T) {
 		"a life of a week":                     {shoot: shoot("new", "disk", 1, expires("2026-11-28T12:00:00Z")), old: shoot("new", "disk", 1)},
 		"a longer life": {shoot: shoot("new", "disk", 1, expires("2026-11-28T12:00:01Z")), old: shoot("new", "disk",
 			1), want: metav1.StatusReasonForbidden},
+		"a life of a week from the start": {shoot: shoot("new", "disk", 1, expires("2026-11-28T12:00:00Z"))},
+		"a longer life from the start":    {shoot: shoot("new", "disk", 1, expires("2026-11-28T12:00:01Z")), want: metav1.StatusReasonForbidden},
+		"a life that is no time":          {shoot: shoot("new", "disk", 1, expires("never")), want: metav1.StatusReasonForbidden},
+		"a longer life without quota":     {shoot: shoot("new", "free", 1, expires("2036-11-28T12:00:00Z"))},
+		"a longer life, from another quota": {
+			shoot: shoot("new", "disk", 1, expires("2026-11-28T12:00:01Z")), old: shoot("new", "free", 1, expires("2026-11-28T12:00:01Z")),
+			want: metav1.StatusReasonForbidden,
+		},
+		"a longer life that is kept": {
+			shoot: shoot("new", "disk", 1, expires("2026-11-28T12:00:01Z")), old: shoot("new", "disk", 1, expires("2026-11-28T12:00:01Z")),
+		},
+		"the same end with another quota": {
+			shoot: shoot("new", "disk", 1, expires("2026-11-28T12:00:00Z")), old: shoot("new", "free", 1, expires("2026-11-28T12:00:00Z")),
+		},
 		"a life without end": {shoot: shoot("new", "disk", 1), old: shoot("new", "disk", 1,
 			expires("2026-11-28T12:00:00Z")), want: metav1.StatusReasonForbidden},
 	} {

@@ -135,7 +135,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		managedResources = append(managedResources, slices.DeleteFunc(list.Items, foreign)...)
 	}
 	now := r.clock.Now()
-	want := decide(kube.Condition(seed.Status.Conditions, corev1beta1.SeedSystemComponentsHealthy), managedResources, problems, now, r.threshold)
+	want, again := decide(managedResources, problems), r.period
+	if left := kube.Soften(kube.Condition(seed.Status.Conditions, want.Type), &want, r.threshold, now); left > 0 {
+		again = min(again, left)
+	}
 	conditions, changed := kube.SetCondition(seed.Status.Conditions, want, now)
 	conditions, stopChanged := withStop(conditions, seed.ShootReconciliationsStopped(), now)
 	if changed || stopChanged {
@@ -145,7 +148,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			return kube.Result(fmt.Errorf("patch status: %w", err))
 		}
 	}
-	return reconcile.Result{RequeueAfter: r.period}, nil
+	return reconcile.Result{RequeueAfter: again}, nil
 }
 
 // foreign reports whether a ManagedResource in the namespace is not about the seed. Where a garden runs in the same cluster, its components are there, too, and
@@ -194,11 +197,8 @@ func extensionProblems(extensions []extensionsv1alpha1.Extension) (problems []st
 	return problems
 }
 
-// decide returns the condition SeedSystemComponentsHealthy for ManagedResources, and for the problems of components without one. If it was True
-// within the threshold, it is Progressing instead of False.
-func decide(
-	before *corev1beta1.Condition, managedResources []resourcesv1alpha1.ManagedResource, problems []string, now time.Time, threshold time.Duration,
-) corev1beta1.Condition {
+// decide returns the condition SeedSystemComponentsHealthy for ManagedResources, and for the problems of components without one.
+func decide(managedResources []resourcesv1alpha1.ManagedResource, problems []string) corev1beta1.Condition {
 	condition := corev1beta1.Condition{
 		Type: corev1beta1.SeedSystemComponentsHealthy, Status: corev1beta1.ConditionTrue,
 		Reason: "SystemComponentsRunning", Message: "All system components are healthy.",
@@ -220,12 +220,5 @@ func decide(
 	}
 	slices.Sort(problems)
 	condition.Status, condition.Reason, condition.Message = corev1beta1.ConditionFalse, "SystemComponentsNotHealthy", strings.Join(problems, "; ")
-	if threshold > 0 && before != nil {
-		tolerated := before.Status == corev1beta1.ConditionTrue ||
-			before.Status == corev1beta1.ConditionProgressing && now.Sub(before.LastUpdateTime.Time) <= threshold
-		if tolerated {
-			condition.Status = corev1beta1.ConditionProgressing
-		}
-	}
 	return condition
 }

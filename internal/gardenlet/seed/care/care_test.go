@@ -1,6 +1,7 @@
 package care
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -8,8 +9,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
@@ -17,7 +21,6 @@ import (
 )
 
 func TestDecide(t *testing.T) {
-	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	component := func(name string, applied, healthy, progressing corev1beta1.ConditionStatus) resourcesv1alpha1.ManagedResource {
 		mr := resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name}}
 		mr.Spec.Class = new("seed")
@@ -31,15 +34,10 @@ func TestDecide(t *testing.T) {
 	healthy, unhealthy := component("healthy", "True", "True", "False"), component("unhealthy", "True", "False", "True")
 	ofShoot, withoutClass := component("a", "False", "False", "True"), component("b", "False", "False", "True")
 	ofShoot.Namespace, withoutClass.Spec.Class = "shoot--a--b", nil
-	was := func(status corev1beta1.ConditionStatus, ago time.Duration) *corev1beta1.Condition {
-		return &corev1beta1.Condition{Status: status, LastUpdateTime: metav1.NewTime(now.Add(-ago))}
-	}
 	const message = "ManagedResource garden/unhealthy: ResourcesHealthy is False: h"
 	for name, tc := range map[string]struct {
-		before     *corev1beta1.Condition
 		components []resourcesv1alpha1.ManagedResource
 		problems   []string
-		threshold  time.Duration
 		status     corev1beta1.ConditionStatus
 		message    string
 	}{
@@ -48,21 +46,65 @@ func TestDecide(t *testing.T) {
 		"a Deployment too": {
 			components: []resourcesv1alpha1.ManagedResource{unhealthy}, problems: []string{"A"}, status: "False", message: "A; " + message,
 		},
-		"one unhealthy":            {components: []resourcesv1alpha1.ManagedResource{healthy, unhealthy}, status: "False", message: message},
-		"unhealthy from the start": {components: []resourcesv1alpha1.ManagedResource{unhealthy}, threshold: time.Minute, status: "False", message: message},
-		"True before":              {before: was("True", time.Hour), components: []resourcesv1alpha1.ManagedResource{unhealthy}, threshold: time.Minute, status: "Progressing", message: message},
-		"within the threshold":     {before: was("Progressing", time.Minute), components: []resourcesv1alpha1.ManagedResource{unhealthy}, threshold: time.Minute, status: "Progressing", message: message},
-		"after the threshold":      {before: was("Progressing", time.Minute+1), components: []resourcesv1alpha1.ManagedResource{unhealthy}, threshold: time.Minute, status: "False", message: message},
-		"False before":             {before: was("False", time.Second), components: []resourcesv1alpha1.ManagedResource{unhealthy}, threshold: time.Minute, status: "False", message: message},
+		"one unhealthy": {components: []resourcesv1alpha1.ManagedResource{healthy, unhealthy}, status: "False", message: message},
 		"not rolled out": {
 			components: []resourcesv1alpha1.ManagedResource{component("new", "True", "True", "True")}, status: "False",
 			message: "ManagedResource garden/new: ResourcesProgressing is True: p",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := decide(tc.before, tc.components, tc.problems, now, tc.threshold)
+			got := decide(tc.components, tc.problems)
 			if diff := cmp.Diff([]string{string(tc.status), tc.message}, []string{string(got.Status), got.Message}); diff != "" {
 				t.Errorf("decide() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The condition is Progressing before it is False, for the threshold since it was True. That its message changes meanwhile does not count.
+func TestThreshold(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		before corev1beta1.ConditionStatus
+		ago    time.Duration
+		want   corev1beta1.ConditionStatus
+		again  time.Duration
+	}{
+		"True before":          {before: "True", ago: time.Hour, want: "Progressing", again: time.Minute},
+		"within the threshold": {before: "Progressing", ago: 50 * time.Second, want: "Progressing", again: 10 * time.Second},
+		"after the threshold":  {before: "Progressing", ago: time.Minute, want: "False", again: 2 * time.Minute},
+		"False before":         {before: "False", ago: time.Second, want: "False", again: 2 * time.Minute},
+		"unknown before":       {want: "False", again: 2 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			if err := errors.Join(corev1beta1.AddToScheme(scheme), extensionsv1alpha1.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme)); err != nil {
+				t.Fatal(err)
+			}
+			seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
+			if tc.before != "" {
+				seed.Status.Conditions = []corev1beta1.Condition{{
+					Type: corev1beta1.SeedSystemComponentsHealthy, Status: tc.before, Message: "another problem",
+					LastTransitionTime: metav1.NewTime(now.Add(-tc.ago)), LastUpdateTime: metav1.NewTime(now.Add(-time.Second)),
+				}}
+			}
+			mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "new"}}
+			mr.Spec.Class = new("seed")
+			garden := fake.NewClientBuilder().WithScheme(scheme).WithObjects(seed).WithStatusSubresource(seed).Build()
+			seedCache := fake.NewClientBuilder().WithScheme(scheme).WithObjects(mr).Build()
+			r := &reconciler{
+				gardenCache: garden, seedCache: seedCache, seedAPI: seedCache, clock: clocktesting.NewFakePassiveClock(now),
+				components: func(*corev1beta1.Seed) []client.Object { return nil }, period: 2 * time.Minute, threshold: time.Minute,
+			}
+			result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(seed)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := garden.Get(t.Context(), client.ObjectKeyFromObject(seed), seed); err != nil {
+				t.Fatal(err)
+			}
+			if got := seed.Status.Conditions[0].Status; got != tc.want || result.RequeueAfter != tc.again {
+				t.Errorf("it is %s, for %s, want %s for %s", got, result.RequeueAfter, tc.want, tc.again)
 			}
 		})
 	}

@@ -13,8 +13,9 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// Token requestors renew a token at once if the annotation with the time of the next renewal is missing.
-func TestTokensAreRenewed(t *testing.T) {
+// Token requestors renew a token at once if the annotation with the time of the next renewal is missing. The gardenlet renews its own kubeconfig if the
+// annotation of its Secret requests it.
+func TestCredentialsAreRenewed(t *testing.T) {
 	const garden, identity = "serviceaccount.resources.gardener.cloud/token-renew-timestamp", "workloadidentity.security.gardener.cloud/token-renew-timestamp"
 	secret := func(name string, labels map[string]string) client.Object {
 		return &corev1.Secret{
@@ -24,9 +25,13 @@ func TestTokensAreRenewed(t *testing.T) {
 	}
 	untouched := map[string]string{garden: "later", identity: "later"}
 	for operation, want := range map[string]map[string]map[string]string{
-		"renew-garden-access-secrets":    {"garden": {identity: "later"}, "shoot": untouched, "identity": untouched},
-		"renew-workload-identity-tokens": {"garden": untouched, "shoot": untouched, "identity": {garden: "later"}},
-		"reconcile":                      {"garden": untouched, "shoot": untouched, "identity": untouched},
+		"renew-garden-access-secrets":    {"garden": {identity: "later"}, "shoot": untouched, "identity": untouched, "kubeconfig": untouched},
+		"renew-workload-identity-tokens": {"garden": untouched, "shoot": untouched, "identity": {garden: "later"}, "kubeconfig": untouched},
+		"renew-kubeconfig": {
+			"garden": untouched, "shoot": untouched, "identity": untouched,
+			"kubeconfig": {garden: "later", identity: "later", "gardener.cloud/operation": "renew"},
+		},
+		"reconcile": {"garden": untouched, "shoot": untouched, "identity": untouched, "kubeconfig": untouched},
 	} {
 		t.Run(operation, func(t *testing.T) {
 			scheme := runtime.NewScheme()
@@ -39,9 +44,10 @@ func TestTokensAreRenewed(t *testing.T) {
 				secret("garden", map[string]string{"resources.gardener.cloud/purpose": "token-requestor", "resources.gardener.cloud/class": "garden"}),
 				secret("shoot", map[string]string{"resources.gardener.cloud/purpose": "token-requestor", "resources.gardener.cloud/class": "shoot"}),
 				secret("identity", map[string]string{"security.gardener.cloud/purpose": "workload-identity-token-requestor"}),
+				secret("kubeconfig", nil),
 			).Build()
 			r := &reconciler{gardenCache: gardenCache}
-			r.SeedAPI = seedAPI
+			r.SeedAPI, r.KubeconfigSecret = seedAPI, &corev1.SecretReference{Namespace: "extension-x", Name: "kubeconfig"}
 			if err := r.operate(t.Context(), seed, operation); err != nil {
 				t.Fatal(err)
 			}

@@ -123,11 +123,13 @@ func caCertificateValidity(o *observed, now time.Time) corev1beta1.Condition {
 	return condition
 }
 
-// ignoredManagedResources is whether ManagedResources have the annotation that stops their reconciliation.
+// ignoredManagedResources is whether ManagedResources have the annotation that stops their reconciliation, with a value that
+// gardener-resource-manager understands.
 func ignoredManagedResources(o *observed) corev1beta1.Condition {
 	var names []string
 	for i := range o.managedResources {
-		if mr := &o.managedResources[i]; mr.Annotations[resourcesv1alpha1.Ignore] == "true" {
+		mr := &o.managedResources[i]
+		if ignored, _ := strconv.ParseBool(mr.Annotations[resourcesv1alpha1.Ignore]); ignored { // an invalid value counts as false
 			names = append(names, mr.Name)
 		}
 	}

@@ -93,6 +93,12 @@ func TestConstraints(t *testing.T) {
 		"a ManagedResource is ignored": {change: func(_ *corev1beta1.Shoot, o *observed) {
 			o.managedResources = append(o.managedResources, resource("true"))
 		}, want: statuses{ignored: yes}},
+		"a ManagedResource is ignored, by another value": {change: func(_ *corev1beta1.Shoot, o *observed) {
+			o.managedResources = append(o.managedResources, resource("1"))
+		}, want: statuses{ignored: yes}},
+		"a ManagedResource has an invalid value": {change: func(_ *corev1beta1.Shoot, o *observed) {
+			o.managedResources = append(o.managedResources, resource("yes"))
+		}},
 		"a ManagedResource is not ignored": {change: func(_ *corev1beta1.Shoot, o *observed) {
 			o.managedResources = append(o.managedResources, resource("false"))
 		}},

@@ -28,13 +28,14 @@ import (
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/imagevector"
+	"gardener.cloud/gardener/internal/shoot/observed"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
 const (
 	name = "shoot"
 	// passTimeout is the end of one pass: the end of its flow, and some time to report it.
-	passTimeout = flowTimeout + time.Minute
+	passTimeout = flowTimeout + observed.MaxNodeAgentDelay + time.Minute
 	// Failed passes are repeated after firstRetry, then after twice that, and so on up to lastRetry: infrastructures are broken for
 	// minutes.
 	firstRetry, lastRetry = 2 * time.Second, 2 * time.Minute

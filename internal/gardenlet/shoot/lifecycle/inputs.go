@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -137,6 +138,7 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 		},
 		dns: dns.Inputs{
 			Run: run, Hosts: o.Hosts(), Internal: o.Internal, External: o.External, Gateway: o.Gateway, TTL: r.Config.DNSEntryTTLSeconds,
+			IPFamilies:        ptr.Deref(shoot.Spec.Networking, corev1beta1.Networking{}).IPFamilies,
 			InternalRequested: restores || requested(constants.ShootTaskDeployDNSRecordInternal),
 			ExternalRequested: restores || requested(constants.ShootTaskDeployDNSRecordExternal),
 		},
@@ -196,7 +198,7 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 			NodeProblemDetector: source.NodeProblemDetector,
 			Replicas:            o.Replicas(), ReplacesCAs: o.ReplacesCAs(),
 			UpdatesInPlace: slices.ContainsFunc(shoot.Spec.Provider.Workers, updatedInPlace), Hibernates: k == kindHibernating, Deletes: k == kindDeletion, Restores: restores,
-			MachineControllerManager: source.MachineControllerManager,
+			MachineControllerManager: source.MachineControllerManager, NodeAgentDelay: observed.NodeAgentDelay(shoot),
 		}
 		s.nodes.Result = &nodes.Result{}
 		s.runtimes = containerruntime.Inputs{

@@ -182,6 +182,30 @@ func TestRequestedTasks(t *testing.T) {
 	}
 }
 
+// The flow lasts longer than the longest delay of node agents, and the pass longer than the flow.
+func TestFlowLastsLongerThanTheDelayOfNodeAgents(t *testing.T) {
+	o := observedtest.State()
+	o.Shoot.Annotations = map[string]string{"shoot.gardener.cloud/cloud-config-execution-max-delay-seconds": "1800"}
+	if got := newLandscape(t).stages(o, kindRunning).nodes.NodeAgentDelay; got != 30*time.Minute {
+		t.Errorf("the stage of nodes has the delay %s", got)
+	}
+	if got := timeoutOf(o.Shoot); got != time.Hour || got >= passTimeout {
+		t.Errorf("a flow has %s, and a pass %s", got, passTimeout)
+	}
+}
+
+// DNSRecords have the IP families of the spec. A shoot without worker pools may have no networking.
+func TestIPFamiliesOfDNSRecords(t *testing.T) {
+	families := []corev1beta1.IPFamily{corev1beta1.IPFamilyIPv6}
+	for _, networking := range []*corev1beta1.Networking{nil, {IPFamilies: families}} {
+		o := observedtest.State()
+		o.Shoot.Spec.Networking = networking
+		if got := newLandscape(t).stages(o, kindRunning).dns.IPFamilies; slices.Equal(got, families) != (networking != nil) {
+			t.Errorf("DNSRecords have the families %v with %v", got, networking)
+		}
+	}
+}
+
 // A rotation is prepared when no node has the former credentials any more.
 func TestRotationWaitsForManualUpdates(t *testing.T) {
 	for _, phase := range []corev1beta1.CredentialsRotationPhase{corev1beta1.RotationPreparing, corev1beta1.RotationWaitingForWorkersRollout} {

@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	// flowTimeout is the end of one run of a flow. The next one continues. Machines take some minutes to be created and deleted.
+	// flowTimeout is the end of one run of a flow, besides the delay of node agents. The next one continues. Machines take some minutes to be
+	// created and deleted.
 	flowTimeout = 30 * time.Minute
 	// fieldManager is the one of server-side apply.
 	fieldManager = "gardenlet"
@@ -254,9 +255,15 @@ func (r *reconciler) failed(ctx context.Context, status *statusReporter, err err
 	return reconcile.Result{}, err
 }
 
+// timeoutOf is the end of one run of a flow of a shoot. Node agents may wait longer than anything else.
+func timeoutOf(shoot *corev1beta1.Shoot) time.Duration {
+	return flowTimeout + observed.NodeAgentDelay(shoot)
+}
+
 // run runs a flow and reports its progress.
 func (r *reconciler) run(ctx context.Context, status *statusReporter, f *flow.Flow) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, flowTimeout, fmt.Errorf("not done within %s", flowTimeout))
+	timeout := timeoutOf(status.shoot)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not done within %s", timeout))
 	defer cancel()
 	ctx, interrupt := context.WithCancelCause(ctx)
 	defer interrupt(nil)

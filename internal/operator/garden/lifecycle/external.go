@@ -121,6 +121,7 @@ func (s *state) writeRecord(ctx context.Context, r record) error {
 	obj := &extensionsv1alpha1.DNSRecord{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: r.name()}}
 	if err := extensionobject.Apply(ctx, v, obj, func(obj *extensionsv1alpha1.DNSRecord) {
 		metav1.SetMetaDataLabel(&obj.ObjectMeta, origin, operator)
+		metav1.SetMetaDataAnnotation(&obj.ObjectMeta, constants.DNSIPStack, dns.IPStack(s.source.Garden.Spec.RuntimeCluster.Networking.IPFamilies))
 		obj.Spec.DefaultSpec = spec(r.provider.Type, r.provider.ProviderConfig)
 		obj.Spec.SecretRef = corev1.SecretReference{Namespace: constants.GardenNamespace, Name: r.provider.SecretRef.Name}
 		obj.Spec.Name, obj.Spec.RecordType, obj.Spec.Values = r.host, dns.RecordType(address), []string{address}

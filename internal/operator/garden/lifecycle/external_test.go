@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 )
@@ -116,6 +117,7 @@ func TestDNSRecords(t *testing.T) {
 	l := newLandscape(t)
 	garden := plainGarden()
 	garden.Spec.DNS = &operatorv1alpha1.DNSManagement{Providers: []operatorv1alpha1.DNSProvider{{Type: "local", SecretRef: corev1.LocalObjectReference{Name: "dns"}}}}
+	garden.Spec.RuntimeCluster.Networking.IPFamilies = []corev1beta1.IPFamily{corev1beta1.IPFamilyIPv4, corev1beta1.IPFamilyIPv6}
 	record := func(name string, labels map[string]string) *extensionsv1alpha1.DNSRecord {
 		return &extensionsv1alpha1.DNSRecord{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name, Labels: labels}}
 	}
@@ -136,6 +138,9 @@ func TestDNSRecords(t *testing.T) {
 	got := map[string]extensionsv1alpha1.DNSRecordSpec{}
 	for _, r := range list.Items {
 		got[r.Name] = r.Spec
+		if stack := r.Annotations["dns.gardener.cloud/ip-stack"]; r.Name != "of-a-user" && stack != "dual-stack" {
+			t.Errorf("%s has the IP stack %q", r.Name, stack)
+		}
 	}
 	want := map[string]extensionsv1alpha1.DNSRecordSpec{"of-a-user": {}}
 	for name, host := range map[string]string{
