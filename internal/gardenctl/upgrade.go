@@ -54,8 +54,8 @@ gardener-info.`,
 	flags.StringVar(&u.version, "to", "", "the version that gardenlets report afterwards, and without --ref the tag of their charts")
 	flags.StringVar(&u.ref, "ref", "", "reference of the chart (default: that of each Gardenlet, with the version as its tag)")
 	flags.StringVar(&u.images, "image-vector-overwrite", "",
-		"file with the image vector overwrite of the version, as of `distribution push`; an empty one means none (default: what each Gardenlet has)")
-	flags.StringVar(&u.components, "component-image-vector-overwrite", "", "the same for components that deploy images themselves")
+		"`file` with the image vector overwrite of the version, as distribution push writes it; an empty one means none (default: what each Gardenlet has)")
+	flags.StringVar(&u.components, "component-image-vector-overwrite", "", "`file` with the same for components that deploy images themselves")
 	flags.StringVarP(&u.selector, "selector", "l", "", "labels that seeds must have, as key=value,... (default: all seeds)")
 	flags.StringSliceVar(&u.canaries, "canary", nil, "a seed of the first wave, which has no others; can be repeated")
 	flags.IntVar(&u.size, "wave-size", 1, "how many gardenlets are upgraded at a time")
