@@ -283,8 +283,7 @@ func TestFollowingOwnImage(t *testing.T) {
 	if at, marks := f.at(t, latest); at != "b c" || marks != "b" {
 		t.Errorf("%q have the chart, and %q are in a wave", at, marks)
 	}
-	// The image was given to it since it was read.
-	f.Target.tag = ""
+	// Also if the image was added after all Gardenlets were read: it would get an empty tag.
 	g := landscapeOf(own("a", former, former, autoUpdated, withImage)).gardenlets["a"]
 	if after, err := f.Target.apply(g); err == nil {
 		t.Errorf("its image becomes %v", after)
