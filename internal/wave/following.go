@@ -59,6 +59,8 @@ type Step struct {
 	Late []string
 	// OwnImage are the seeds whose Gardenlets follow it, have an image of their own, and not the chart: they are left out.
 	OwnImage []string
+	// OwnOverwrite are the seeds whose Gardenlets follow it, and keep an image vector overwrite of their own.
+	OwnOverwrite []string
 	// Begun are the seeds whose gardenlets were changed now.
 	Begun []string
 	// Wave are the seeds of the wave that has not passed. Empty if there is none.
@@ -98,6 +100,8 @@ type groups struct {
 	late []string
 	// ownImage are the seeds of those that have an image of their own, and not the chart. Another release's image does not work with it.
 	ownImage []string
+	// ownOverwrite are the seeds of those that keep an image vector overwrite of their own.
+	ownOverwrite []string
 }
 
 // following returns the Gardenlets that follow gardener-operator.
@@ -116,6 +120,9 @@ func (l *landscape) following(target Target, now time.Time) groups {
 				g.ownImage = append(g.ownImage, name)
 			}
 			continue
+		}
+		if target.keeps(object) {
+			g.ownOverwrite = append(g.ownOverwrite, name)
 		}
 		waits := target.version != nil && l.seeds[name] != nil && l.seeds[name].DeletionTimestamp == nil
 		changed, err := target.apply(object)
@@ -137,6 +144,7 @@ func (l *landscape) following(target Target, now time.Time) groups {
 	slices.SortFunc(g.running, func(a, b Gardenlet) int { return strings.Compare(a.Seed, b.Seed) })
 	slices.Sort(g.late)
 	slices.Sort(g.ownImage)
+	slices.Sort(g.ownOverwrite)
 	return g
 }
 
@@ -173,7 +181,7 @@ func (f *Following) Step(ctx context.Context) (Step, error) {
 	}
 	g := l.following(f.Target, f.Clock.Now())
 	step, err := f.next(ctx, l, g)
-	step.Followers, step.Late, step.OwnImage = g.all, g.late, g.ownImage
+	step.Followers, step.Late, step.OwnImage, step.OwnOverwrite = g.all, g.late, g.ownImage, g.ownOverwrite
 	return step, err
 }
 

@@ -314,6 +314,9 @@ func TestFollowingOverwrites(t *testing.T) {
 	if diff := cmp.Diff([]string{"a"}, step.Begun); diff != "" {
 		t.Errorf("the first wave (-want +got):\n%s", diff)
 	}
+	if diff := cmp.Diff([]string{"b"}, step.OwnOverwrite); diff != "" {
+		t.Errorf("those with their own (-want +got):\n%s", diff)
+	}
 	expect("in a wave", "a", "of "+latest)
 	expect("at once", "c", "of "+latest)
 	expect("not begun", "b", "its own")
@@ -327,7 +330,7 @@ func TestFollowingOverwrites(t *testing.T) {
 	f.report(t, "b")
 	f.step(t)
 	f.pass(t, 15*time.Minute)
-	if step := f.step(t); len(step.Wave) > 0 {
+	if step := f.step(t); len(step.Wave) > 0 || !cmp.Equal(step.OwnOverwrite, []string{"b"}) {
 		t.Fatalf("a steady state is changed: %+v", step)
 	}
 	// The same release with other images is a wave, too.

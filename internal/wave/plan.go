@@ -212,7 +212,7 @@ func plan(l *landscape, s Selection, garden *semver.Version) (*Plan, error) {
 	}
 	upgraded := map[string]bool{} // seeds that have the version after all waves
 	for _, g := range slices.Concat(running, next) {
-		if object, ok := g.object.(*seedmanagementv1alpha1.Gardenlet); ok && s.Target.keeps(object.Spec.Deployment) {
+		if object, ok := g.object.(*seedmanagementv1alpha1.Gardenlet); ok && s.Target.keeps(object) {
 			p.Kept = append(p.Kept, g.Seed)
 		}
 		upgraded[g.Seed] = true

@@ -89,18 +89,26 @@ func (t Target) overwrite(g *seedmanagementv1alpha1.Gardenlet, current, text *st
 	if text == nil || !t.follows {
 		return cmp.Or(text, current)
 	}
-	written := current != nil && g.Annotations[annotation] == workload.Checksum(*current)
-	if current != nil && !written || current == nil && *text == "" {
+	if current != nil && !written(g, *current, annotation) || current == nil && *text == "" {
 		return current
 	}
 	setAnnotation(g, annotation, workload.Checksum(*text))
 	return text
 }
 
+// written says whether gardener-operator has written an image vector overwrite of a Gardenlet.
+func written(g *seedmanagementv1alpha1.Gardenlet, current, annotation string) bool {
+	return g.Annotations[annotation] == workload.Checksum(current)
+}
+
 // keeps says whether a Gardenlet has an image vector overwrite that stays as it is, and may be that of another release.
-func (t Target) keeps(d seedmanagementv1alpha1.GardenletSelfDeployment) bool {
-	kept := func(current, text *string) bool { return text == nil && ptr.Deref(current, "") != "" }
-	return kept(d.ImageVectorOverwrite, t.overwrites.Images) || kept(d.ComponentImageVectorOverwrite, t.overwrites.Components)
+func (t Target) keeps(g *seedmanagementv1alpha1.Gardenlet) bool {
+	kept := func(current, text *string, annotation string) bool {
+		return ptr.Deref(current, "") != "" && (text == nil || t.follows && !written(g, *current, annotation))
+	}
+	d := &g.Spec.Deployment
+	return kept(d.ImageVectorOverwrite, t.overwrites.Images, AnnotationImages) ||
+		kept(d.ComponentImageVectorOverwrite, t.overwrites.Components, AnnotationComponents)
 }
 
 // chart returns the chart of the target, instead of another one.

@@ -106,6 +106,13 @@ func TestCondition(t *testing.T) {
 		"held":          {step: heldSince, want: says{corev1beta1.ConditionFalse, "GardenletUpdatesHeld", held}},
 		"held and late": {step: heldAndLate, want: says{corev1beta1.ConditionFalse, "GardenletUpdatesHeld", old + held}},
 		"late":          {step: wave.Step{Late: []string{"c", "d"}}, want: says{corev1beta1.ConditionFalse, "GardenletsTooOld", old + current}},
+		"an overwrite of their own": {
+			step: wave.Step{OwnOverwrite: []string{"g", "h"}},
+			want: says{
+				corev1beta1.ConditionTrue, "GardenletsCurrent",
+				current + " Those of seeds g, h keep the image vector overwrite that their Gardenlet has, which may have the images of another release.",
+			},
+		},
 		"an image of their own": {
 			step: wave.Step{OwnImage: []string{"e", "f"}},
 			want: says{corev1beta1.ConditionFalse, "GardenletsOwnImage", image + "All others that follow gardener-operator have the chart of its release."},

@@ -89,6 +89,10 @@ func condition(step wave.Step, now time.Time) corev1beta1.Condition {
 		c.Status, c.Reason = corev1beta1.ConditionProgressing, operatorv1alpha1.ReasonGardenletsUpdating
 		c.Message = "Waiting for gardenlets that have not been ready for a short time."
 	}
+	if len(step.OwnOverwrite) > 0 {
+		c.Message += fmt.Sprintf(" Those of seeds %s keep the image vector overwrite that their Gardenlet has, which may have the images of another release.",
+			strings.Join(step.OwnOverwrite, ", "))
+	}
 	problem := func(reason, message string, seeds []string) {
 		if len(seeds) == 0 {
 			return
