@@ -242,6 +242,7 @@ func TestImageVectorOverwrite(t *testing.T) {
 		}
 		return nil
 	})
+	f.awaitCondition(t, corev1beta1.ConditionProgressing, "Reconciling", "rolled back if it does not work")
 	f.complete(t, "gardenlet")
 	f.pod(t, "v2", 0)
 	f.lead(t, "v2")
