@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/subcommand"
 	"gardener.cloud/gardener/internal/wave"
 )
@@ -21,6 +23,7 @@ import (
 // upgrade is a request to upgrade gardenlets.
 type upgrade struct {
 	version, ref, selector string
+	images, components     string
 	canaries, accepted     []string
 	size, tolerated        int
 	soak, timeout          time.Duration
@@ -34,9 +37,11 @@ func (c *cli) upgradeCommand() *cobra.Command {
 		Use: "gardenlets --to=VERSION", Short: "Upgrade gardenlets wave by wave, and stop when a seed gets worse", Args: cobra.NoArgs,
 		Long: c.examples(`upgrade gardenlets --to=v1.151.0 --dry-run                          # what would be done
   PROGRAM upgrade gardenlets --to=v1.151.0 --canary=eu-1 --wave-size=10     # asks for confirmation
+  PROGRAM upgrade gardenlets --to=v1.151.0 --image-vector-overwrite=overwrite.yaml     # the file that gardener-operator has, too
   PROGRAM upgrade gardenlets --to=v1.151.0 --selector=stage=live --wave-size=10 --soak=1h --timeout=2h --yes
   PROGRAM upgrade gardenlets --ref=registry.example.com/charts/gardener/gardenlet:v1.151.0 --yes`) + `
-It sets the version in Gardenlets, and in ManagedSeeds that name an image; other managed seeds follow the gardenlet that deploys theirs. A wave has passed when
+It sets the version in Gardenlets, and in ManagedSeeds that name an image; other managed seeds follow the gardenlet that deploys theirs. Gardenlets that were
+deployed with an image vector overwrite keep it, with the images of the former version, unless --image-vector-overwrite has another one. A wave has passed when
 its gardenlets are deployed and report the version, conditions of its Seeds that were True are True, and no more shoots on them are unhealthy than
 before, all for the time of --soak. The new gardenlet reconciles its shoots within its syncPeriod, one hour by default, or in their maintenance windows: what it does to
 them is only seen if --soak is longer, at least for a canary. If it does not pass, the command stops, and changes nothing else. What is left follows from the objects in the garden: the
@@ -48,6 +53,9 @@ gardener-info.`,
 	flags := gardenlets.Flags()
 	flags.StringVar(&u.version, "to", "", "the version that gardenlets report afterwards, and without --ref the tag of their charts")
 	flags.StringVar(&u.ref, "ref", "", "reference of the chart (default: that of each Gardenlet, with the version as its tag)")
+	flags.StringVar(&u.images, "image-vector-overwrite", "",
+		"`file` with the image vector overwrite of the version, as distribution push writes it; an empty one means none (default: what each Gardenlet has)")
+	flags.StringVar(&u.components, "component-image-vector-overwrite", "", "`file` with the same for components that deploy images themselves")
 	flags.StringVarP(&u.selector, "selector", "l", "", "labels that seeds must have, as key=value,... (default: all seeds)")
 	flags.StringSliceVar(&u.canaries, "canary", nil, "a seed of the first wave, which has no others; can be repeated")
 	flags.IntVar(&u.size, "wave-size", 1, "how many gardenlets are upgraded at a time")
@@ -67,7 +75,11 @@ gardener-info.`,
 // selection returns which gardenlets are upgraded.
 func (u upgrade) selection() (s wave.Selection, err error) {
 	s = wave.Selection{Canaries: u.canaries, Accepted: u.accepted, Size: u.size}
-	if s.Target, err = wave.ParseTarget(u.version, u.ref); err != nil {
+	overwrites, err := u.overwrites()
+	if err != nil {
+		return s, err
+	}
+	if s.Target, err = wave.ParseTarget(u.version, u.ref, overwrites); err != nil {
 		return s, fmt.Errorf("%w; set --to=VERSION", err)
 	}
 	if s.Seeds, err = labels.Parse(u.selector); err != nil {
@@ -84,6 +96,39 @@ func (u upgrade) selection() (s wave.Selection, err error) {
 		return s, fmt.Errorf("--timeout must be longer than --soak, and is %s", u.timeout)
 	}
 	return s, nil
+}
+
+// overwrites reads the files with image vector overwrites. What a gardenlet could not read at its start is refused.
+func (u upgrade) overwrites() (wave.Overwrites, error) {
+	images, err := readOverwrite("--image-vector-overwrite", u.images, func(data []byte) error {
+		_, err := imagevector.Read(data)
+		return err
+	})
+	if err != nil {
+		return wave.Overwrites{}, err
+	}
+	components, err := readOverwrite("--component-image-vector-overwrite", u.components, func(data []byte) error {
+		_, err := imagevector.ReadComponentOverwrites(data)
+		return err
+	})
+	return wave.Overwrites{Images: images, Components: components}, err
+}
+
+// readOverwrite returns the text of a file, or nil without one.
+func readOverwrite(flag, path string, check func([]byte) error) (*string, error) {
+	if path == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	if len(data) > 0 {
+		if err := check(data); err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", flag, path, err)
+		}
+	}
+	return new(string(data)), nil
 }
 
 func (c *cli) upgradeGardenlets(ctx context.Context, u upgrade) error {
@@ -154,6 +199,10 @@ func (c *cli) reportSeed(seed, text string) {
 func (c *cli) printPlan(plan *wave.Plan, target wave.Target) error {
 	if plan.Warning != "" {
 		fmt.Fprintln(c.ErrOut, "warning: "+line(plan.Warning))
+	}
+	if len(plan.Kept) > 0 {
+		fmt.Fprintf(c.ErrOut, "warning: the Gardenlets of these seeds keep their image vector overwrite, which may have the images of another version: %s; "+
+			"set it with --image-vector-overwrite and --component-image-vector-overwrite\n", strings.Join(plan.Kept, ", "))
 	}
 	if len(plan.Waves) > 0 {
 		table := tabwriter.NewWriter(c.Out, 0, 0, 3, ' ', 0)

@@ -34,6 +34,7 @@ import (
 	"gardener.cloud/gardener/internal/operator/virtualcluster"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/internal/vpaevictionrequirements"
+	"gardener.cloud/gardener/internal/wave"
 )
 
 // cacheSyncTimeout is how long the caches of a group may take until its controllers start. The controllers of the virtual garden wait for
@@ -146,6 +147,7 @@ func (o *Operator) AddVirtual(_ context.Context, mgr manager.Manager, virtual cl
 	return errors.Join(
 		gardenletcharts.Add(mgr, gardenletcharts.Values{
 			Virtual: virtual, VirtualAPI: virtualAPI, Chart: o.GardenletChart, Version: o.Gardener.Version, Clock: o.Clock,
+			Overwrites: wave.Overwrites{Images: &o.ImageVectorOverwrite, Components: &o.ComponentImageVectorOverwrites},
 		}),
 		gardenlet.Add(mgr, gardenlet.Values{
 			Virtual: virtual, Image: o.SystemImages.Gardener, ImageVectorOverwrite: o.ImageVectorOverwrite,

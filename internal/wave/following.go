@@ -57,6 +57,10 @@ type Step struct {
 	Followers int
 	// Late are the seeds whose gardenlets follow it, and are older than the previous minor version.
 	Late []string
+	// OwnImage are the seeds whose Gardenlets follow it, have an image of their own, and not the chart: they are left out.
+	OwnImage []string
+	// OwnOverwrite are the seeds whose Gardenlets follow it, and keep an image vector overwrite of their own.
+	OwnOverwrite []string
 	// Begun are the seeds whose gardenlets were changed now.
 	Begun []string
 	// Wave are the seeds of the wave that has not passed. Empty if there is none.
@@ -69,13 +73,14 @@ type Step struct {
 	After time.Duration
 }
 
-// FollowingTarget is the chart of the operator's release. Without a version that can be compared, nothing waits for its gardenlets.
-func FollowingTarget(version, ref string) Target {
-	parsed, err := skew.Parse(version)
-	if err != nil {
-		return Target{ref: ref}
+// FollowingTarget is the chart of the operator's release, with the image vector overwrites of the operator. Without a version that can be compared, nothing waits
+// for its gardenlets.
+func FollowingTarget(version, ref string, overwrites Overwrites) Target {
+	t := Target{ref: ref, overwrites: overwrites, follows: true}
+	if parsed, err := skew.Parse(version); err == nil {
+		t.version = parsed
 	}
-	return Target{version: parsed, ref: ref}
+	return t
 }
 
 // groups are the Gardenlets that follow gardener-operator.
@@ -93,6 +98,10 @@ type groups struct {
 	// all is how many there are, and late are the seeds of those that are older than the previous minor version.
 	all  int
 	late []string
+	// ownImage are the seeds of those that have an image of their own, and not the chart. Another release's image does not work with it.
+	ownImage []string
+	// ownOverwrite are the seeds of those that keep an image vector overwrite of their own.
+	ownOverwrite []string
 }
 
 // following returns the Gardenlets that follow gardener-operator.
@@ -106,8 +115,18 @@ func (l *landscape) following(target Target, now time.Time) groups {
 		if target.leavesBehind(l.seeds[name]) {
 			g.late = append(g.late, name)
 		}
-		waits := target.version != nil && l.seeds[name] != nil && l.seeds[name].DeletionTimestamp == nil && !pinned(object.Spec.Deployment.Image)
-		current := equal(object.Spec.Deployment.Helm.OCIRepository, target.chart(object.Spec.Deployment.Helm.OCIRepository))
+		if chart := object.Spec.Deployment.Helm.OCIRepository; pinned(object.Spec.Deployment.Image) {
+			if !equal(chart, target.chart(chart)) {
+				g.ownImage = append(g.ownImage, name)
+			}
+			continue
+		}
+		if target.keeps(object) {
+			g.ownOverwrite = append(g.ownOverwrite, name)
+		}
+		waits := target.version != nil && l.seeds[name] != nil && l.seeds[name].DeletionTimestamp == nil
+		changed, err := target.apply(object)
+		current := err == nil && changed == nil
 		switch {
 		case current && waits && marked(object).Version == target.String():
 			g.running = append(g.running, l.gardenlet(object))
@@ -124,6 +143,8 @@ func (l *landscape) following(target Target, now time.Time) groups {
 	}
 	slices.SortFunc(g.running, func(a, b Gardenlet) int { return strings.Compare(a.Seed, b.Seed) })
 	slices.Sort(g.late)
+	slices.Sort(g.ownImage)
+	slices.Sort(g.ownOverwrite)
 	return g
 }
 
@@ -160,7 +181,7 @@ func (f *Following) Step(ctx context.Context) (Step, error) {
 	}
 	g := l.following(f.Target, f.Clock.Now())
 	step, err := f.next(ctx, l, g)
-	step.Followers, step.Late = g.all, g.late
+	step.Followers, step.Late, step.OwnImage, step.OwnOverwrite = g.all, g.late, g.ownImage, g.ownOverwrite
 	return step, err
 }
 
@@ -168,7 +189,7 @@ func (f *Following) next(ctx context.Context, l *landscape, g groups) (Step, err
 	var errs []error
 	for _, object := range g.atOnce {
 		// One whose gardenlet does not run may be the first victim of what the wave brings.
-		if len(g.running) > 0 && l.seeds[object.Name] != nil && !pinned(object.Spec.Deployment.Image) {
+		if len(g.running) > 0 && l.seeds[object.Name] != nil {
 			continue
 		}
 		errs = append(errs, f.setChart(ctx, object))
@@ -251,11 +272,15 @@ func (f *Following) begin(ctx context.Context, u *Upgrade, l *landscape, g group
 	return step, nil
 }
 
-// setChart gives a Gardenlet the chart.
+// setChart gives a Gardenlet the chart, and what belongs to it.
 func (f *Following) setChart(ctx context.Context, before *seedmanagementv1alpha1.Gardenlet) error {
-	after := before.DeepCopy()
-	after.Spec.Deployment.Helm.OCIRepository = f.Target.chart(before.Spec.Deployment.Helm.OCIRepository)
-	if err := f.Client.Patch(ctx, after, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+	after, err := f.Target.apply(before)
+	if err != nil || after == nil {
+		return err
+	}
+	// What it has of its own must not be lost.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := f.Client.Patch(ctx, after, patch); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("update the chart of Gardenlet %q: %w", before.Name, err)
 	}
 	return nil

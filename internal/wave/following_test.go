@@ -52,7 +52,7 @@ func newFollowed(t *testing.T, fixtures ...fixture) followed {
 		b.WithObjects(m)
 	}
 	c, clock := b.Build(), testingclock.NewFakePassiveClock(now)
-	return followed{c, &Following{Client: c, Target: FollowingTarget(latest, chart+latest), Soak: 5 * time.Minute, Clock: clock}, clock}
+	return followed{c, &Following{Client: c, Target: FollowingTarget(latest, chart+latest, Overwrites{}), Soak: 5 * time.Minute, Clock: clock}, clock}
 }
 
 // at returns the seeds whose Gardenlets have the version, and in which the wave has not passed.
@@ -221,11 +221,6 @@ func TestFollowingAtOnce(t *testing.T) {
 		"not ready for long": {fixture: notReadySince(now.Add(-settled)), want: "a"},
 		"not ready since the garden was upgraded": {fixture: notReadySince(now.Add(-time.Minute))},
 		"no version": {fixture: own("a", former, former, autoUpdated), version: "main", want: "a"},
-		"an image of its own": {
-			fixture: own("a", former, former, autoUpdated, func(g *seedmanagementv1alpha1.Gardenlet) {
-				g.Spec.Deployment.Image = &seedmanagementv1alpha1.Image{Tag: new(former)}
-			}), want: "a",
-		},
 		"created by its gardenlet": {
 			fixture: own("a", former, former, autoUpdated, func(g *seedmanagementv1alpha1.Gardenlet) {
 				g.Annotations = map[string]string{seedmanagementv1alpha1.AnnotationCreatedByGardenlet: "true"}
@@ -237,7 +232,7 @@ func TestFollowingAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFollowed(t, tc.fixture)
 			if tc.version != "" {
-				f.Target = FollowingTarget(tc.version, chart+latest)
+				f.Target = FollowingTarget(tc.version, chart+latest, Overwrites{})
 			}
 			f.step(t)
 			if at, marks := f.at(t, latest); at != tc.want || marks != tc.marks {
@@ -267,9 +262,86 @@ func TestFollowingRolledBack(t *testing.T) {
 		t.Errorf("%q have the chart", at)
 	}
 	const repaired = "v1.151.1"
-	f.Target = FollowingTarget(repaired, chart+repaired)
+	f.Target = FollowingTarget(repaired, chart+repaired, Overwrites{})
 	f.step(t)
 	if at, marks := f.at(t, repaired); at != "a" || marks != "a" {
 		t.Errorf("%q have the chart of the other release, and %q are in a wave", at, marks)
 	}
+}
+
+// A Gardenlet with an image of its own gets no chart of another release, and is named. When both were changed, it is current.
+func TestFollowingOwnImage(t *testing.T) {
+	withImage := func(g *seedmanagementv1alpha1.Gardenlet) {
+		g.Spec.Deployment.Image = &seedmanagementv1alpha1.Image{Tag: new(former)}
+	}
+	f := newFollowed(t, own("a", former, former, autoUpdated, withImage), own("b", former, former, autoUpdated), own("c", latest, latest, autoUpdated, withImage),
+		func(l *landscape) { own("d", former, former, autoUpdated, withImage)(l); delete(l.seeds, "d") })
+	step := f.step(t)
+	if diff := cmp.Diff([]string{"a", "d"}, step.OwnImage); diff != "" || step.Followers != 4 {
+		t.Errorf("of %d followers, left out (-want +got):\n%s", step.Followers, diff)
+	}
+	if at, marks := f.at(t, latest); at != "b c" || marks != "b" {
+		t.Errorf("%q have the chart, and %q are in a wave", at, marks)
+	}
+	// Also if the image was added after all Gardenlets were read: it would get an empty tag.
+	g := landscapeOf(own("a", former, former, autoUpdated, withImage)).gardenlets["a"]
+	if after, err := f.Target.apply(g); err == nil {
+		t.Errorf("its image becomes %v", after)
+	}
+}
+
+// A chart comes with the image vector overwrite of its release: a gardenlet that kept the former one would deploy the former images.
+func TestFollowingOverwrites(t *testing.T) {
+	f := newFollowed(t, own("a", former, former, autoUpdated), own("b", former, former, autoUpdated, func(g *seedmanagementv1alpha1.Gardenlet) {
+		g.Spec.Deployment.ImageVectorOverwrite = new("its own")
+	}), func(l *landscape) { own("c", former, former, autoUpdated)(l); delete(l.seeds, "c") })
+	expect := func(when, name, want string) {
+		t.Helper()
+		g := &seedmanagementv1alpha1.Gardenlet{}
+		if err := f.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: name}, g); err != nil {
+			t.Fatal(err)
+		}
+		got := "none"
+		if text := g.Spec.Deployment.ImageVectorOverwrite; text != nil {
+			got = *text
+		}
+		if got != want {
+			t.Errorf("%s: %q has the overwrite %q, want %q", when, name, got, want)
+		}
+	}
+	f.Target = FollowingTarget(latest, chart+latest, Overwrites{Images: new("of " + latest), Components: new("")})
+	step := f.step(t)
+	if diff := cmp.Diff([]string{"a"}, step.Begun); diff != "" {
+		t.Errorf("the first wave (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"b"}, step.OwnOverwrite); diff != "" {
+		t.Errorf("those with their own (-want +got):\n%s", diff)
+	}
+	expect("in a wave", "a", "of "+latest)
+	expect("at once", "c", "of "+latest)
+	expect("not begun", "b", "its own")
+	f.report(t, "a")
+	f.step(t)
+	f.pass(t, 5*time.Minute)
+	expect("its own stays", "b", "its own")
+	if at, marks := f.at(t, latest); at != "a b c" || marks != "b" {
+		t.Errorf("%q have the chart, and %q are in a wave", at, marks)
+	}
+	f.report(t, "b")
+	f.step(t)
+	f.pass(t, 15*time.Minute)
+	if step := f.step(t); len(step.Wave) > 0 || !cmp.Equal(step.OwnOverwrite, []string{"b"}) {
+		t.Fatalf("a steady state is changed: %+v", step)
+	}
+	// The same release with other images is a wave, too.
+	f.Target = FollowingTarget(latest, chart+latest, Overwrites{Images: new("repaired"), Components: new("")})
+	if step := f.step(t); !cmp.Equal(step.Begun, []string{"a"}) {
+		t.Errorf("other images: %+v", step)
+	}
+	expect("other images", "a", "repaired")
+	// Back to the release before, which needs none.
+	f.Target = FollowingTarget(former, chart+former, Overwrites{Images: new(""), Components: new("")})
+	f.step(t)
+	expect("none", "a", "")
+	expect("none", "c", "")
 }

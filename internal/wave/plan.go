@@ -41,6 +41,8 @@ type Plan struct {
 	Done []string
 	// Held are the seeds whose gardenlets cannot be upgraded.
 	Held []Held
+	// Kept are the seeds that would get the version with the image vector overwrite that their Gardenlet has, which may be that of another one.
+	Kept []string
 	// Warning is about the versions of garden and gardenlets. It may be empty.
 	Warning string
 }
@@ -210,6 +212,9 @@ func plan(l *landscape, s Selection, garden *semver.Version) (*Plan, error) {
 	}
 	upgraded := map[string]bool{} // seeds that have the version after all waves
 	for _, g := range slices.Concat(running, next) {
+		if object, ok := g.object.(*seedmanagementv1alpha1.Gardenlet); ok && s.Target.keeps(object) {
+			p.Kept = append(p.Kept, g.Seed)
+		}
 		upgraded[g.Seed] = true
 		for _, follower := range g.Followers {
 			upgraded[follower] = true
@@ -233,6 +238,7 @@ func plan(l *landscape, s Selection, garden *semver.Version) (*Plan, error) {
 		return nil, err
 	}
 	slices.Sort(p.Done)
+	slices.Sort(p.Kept)
 	slices.SortFunc(p.Held, func(a, b Held) int { return strings.Compare(a.Seed, b.Seed) })
 	if len(running) > 0 {
 		slices.SortFunc(running, func(a, b Gardenlet) int { return strings.Compare(a.Seed, b.Seed) })
@@ -402,7 +408,7 @@ func (t Target) apply(object client.Object) (client.Object, error) {
 	switch o := object.(type) {
 	case *seedmanagementv1alpha1.Gardenlet:
 		after := o.DeepCopy()
-		if err := t.deployment(&after.Spec.Deployment); err != nil {
+		if err := t.deployment(after); err != nil {
 			return nil, err
 		}
 		if equal(o.Spec.Deployment, after.Spec.Deployment) {

@@ -268,6 +268,36 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// What is not replaced may have the images of the former version, which is said before anything is done.
+func TestPlanOverwrites(t *testing.T) {
+	with := func(text string) func(*seedmanagementv1alpha1.Gardenlet) {
+		return func(g *seedmanagementv1alpha1.Gardenlet) { g.Spec.Deployment.ImageVectorOverwrite = &text }
+	}
+	l := landscapeOf(own("a", former, former, with("former")), own("b", former, former), own("c", former, former, with("")),
+		own("d", latest, latest, with("former")), own("e", latest, latest, with("new")), own("f", latest, latest, with("former"), begunFor(latest)))
+	for name, tc := range map[string]struct {
+		overwrites Overwrites
+		want, kept string
+	}{
+		"none is given": {want: "begun f | a b | c; done: d e", kept: "a f"},
+		"one is given":  {overwrites: Overwrites{Images: new("new")}, want: "f | a b | c d; done: e"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			target, err := ParseTarget(latest, "", tc.overwrites)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := plan(l, Selection{Target: target, Seeds: labels.Everything(), Size: 2}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if summary(got) != tc.want || strings.Join(got.Kept, " ") != tc.kept {
+				t.Errorf("plan() = %s, %q keep theirs; want %s, %q", summary(got), got.Kept, tc.want, tc.kept)
+			}
+		})
+	}
+}
+
 func summary(p *Plan) string {
 	var waves, held, parts []string
 	for _, wave := range p.Waves {

@@ -1,14 +1,17 @@
 package wave
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+	"k8s.io/utils/ptr"
 
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/skew"
 )
 
@@ -20,11 +23,28 @@ type Target struct {
 	tag string
 	// ref is the whole reference of the chart. Without it, each Gardenlet keeps its repository, and gets the tag.
 	ref string
+	// overwrites are those that belong to the chart.
+	overwrites Overwrites
+	// follows says that Gardenlets have them from gardener-operator, unless they have their own.
+	follows bool
 }
+
+// Overwrites are image vector overwrites of gardenlets, as text: without those of its release, a chart would come with the images of another one. Nil leaves what
+// Gardenlets have, and empty means none.
+type Overwrites struct {
+	Images, Components *string
+}
+
+const (
+	// AnnotationImages is on Gardenlets whose image vector overwrite gardener-operator has written, with its checksum: with another one, it is their own.
+	AnnotationImages = "operator.gardener.cloud/image-vector-overwrite"
+	// AnnotationComponents is the same for the overwrites of components that deploy images themselves.
+	AnnotationComponents = "operator.gardener.cloud/component-image-vector-overwrite"
+)
 
 // ParseTarget returns the target of a version, of the whole reference of a chart, or of both, if the tag of the chart does not say which version the gardenlet
 // in it reports.
-func ParseTarget(version, ref string) (Target, error) {
+func ParseTarget(version, ref string, overwrites Overwrites) (Target, error) {
 	if version == "" && ref == "" {
 		return Target{}, errors.New("neither a version nor a reference of a chart is given")
 	}
@@ -40,7 +60,7 @@ func ParseTarget(version, ref string) (Target, error) {
 	if err != nil {
 		return Target{}, fmt.Errorf("version %q: %w", version, err)
 	}
-	return Target{version: parsed, tag: tag, ref: ref}, nil
+	return Target{version: parsed, tag: tag, ref: ref, overwrites: overwrites}, nil
 }
 
 // String is the version.
@@ -52,13 +72,43 @@ func (t Target) reported(version string) bool {
 	return err == nil && parsed.Equal(t.version)
 }
 
-// deployment changes the chart of a Gardenlet, and its image if it names one.
-func (t Target) deployment(d *seedmanagementv1alpha1.GardenletSelfDeployment) error {
+// deployment changes the chart of a Gardenlet and its image vector overwrites, and its image if it names one.
+func (t Target) deployment(g *seedmanagementv1alpha1.Gardenlet) error {
+	d := &g.Spec.Deployment
 	d.Helm.OCIRepository = t.chart(d.Helm.OCIRepository)
+	d.ImageVectorOverwrite = t.overwrite(g, d.ImageVectorOverwrite, t.overwrites.Images, AnnotationImages)
+	d.ComponentImageVectorOverwrite = t.overwrite(g, d.ComponentImageVectorOverwrite, t.overwrites.Components, AnnotationComponents)
 	if !pinned(d.Image) {
 		return nil
 	}
 	return t.image(d.Image)
+}
+
+// overwrite returns an image vector overwrite of a Gardenlet, instead of another one, and remembers in an annotation that it is not the Gardenlet's own.
+func (t Target) overwrite(g *seedmanagementv1alpha1.Gardenlet, current, text *string, annotation string) *string {
+	if text == nil || !t.follows {
+		return cmp.Or(text, current)
+	}
+	if current != nil && !written(g, *current, annotation) || current == nil && *text == "" {
+		return current
+	}
+	setAnnotation(g, annotation, workload.Checksum(*text))
+	return text
+}
+
+// written says whether gardener-operator has written an image vector overwrite of a Gardenlet.
+func written(g *seedmanagementv1alpha1.Gardenlet, current, annotation string) bool {
+	return g.Annotations[annotation] == workload.Checksum(current)
+}
+
+// keeps says whether a Gardenlet has an image vector overwrite that stays as it is, and may be that of another release.
+func (t Target) keeps(g *seedmanagementv1alpha1.Gardenlet) bool {
+	kept := func(current, text *string, annotation string) bool {
+		return ptr.Deref(current, "") != "" && (text == nil || t.follows && !written(g, *current, annotation))
+	}
+	d := &g.Spec.Deployment
+	return kept(d.ImageVectorOverwrite, t.overwrites.Images, AnnotationImages) ||
+		kept(d.ComponentImageVectorOverwrite, t.overwrites.Components, AnnotationComponents)
 }
 
 // chart returns the chart of the target, instead of another one.
@@ -82,6 +132,9 @@ func pinned(image *seedmanagementv1alpha1.Image) bool {
 
 // image changes an image that does not come from the chart.
 func (t Target) image(image *seedmanagementv1alpha1.Image) error {
+	if t.tag == "" {
+		return errors.New("it has an image of its own, which does not follow gardener-operator")
+	}
 	if image.Ref == nil {
 		image.Tag = &t.tag
 		return nil

@@ -8,11 +8,12 @@ import (
 
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/component/workload"
 )
 
 func target(t *testing.T, version, ref string) Target {
 	t.Helper()
-	target, err := ParseTarget(version, ref)
+	target, err := ParseTarget(version, ref, Overwrites{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,7 @@ func TestParseTarget(t *testing.T) {
 		"nothing":                        {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := ParseTarget(tc.version, tc.ref)
+			got, err := ParseTarget(tc.version, tc.ref, Overwrites{})
 			if tc.want == "" {
 				if err == nil {
 					t.Errorf("the target is %+v, want an error", got)
@@ -98,9 +99,10 @@ func TestDeployment(t *testing.T) {
 		"an image with a digest": {image: &seedmanagementv1alpha1.Image{Ref: new("registry.example.com/gardener@sha256:abc")}, refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &seedmanagementv1alpha1.GardenletSelfDeployment{Helm: seedmanagementv1alpha1.GardenletHelm{OCIRepository: tc.chart}}
-			d.Image = tc.image.DeepCopy()
-			if err := target(t, "v1.151.0", tc.ref).deployment(d); (err != nil) != tc.refused {
+			g := &seedmanagementv1alpha1.Gardenlet{}
+			d := &g.Spec.Deployment
+			d.Helm.OCIRepository, d.Image = tc.chart, tc.image.DeepCopy()
+			if err := target(t, "v1.151.0", tc.ref).deployment(g); (err != nil) != tc.refused {
 				t.Fatalf("the error is %v", err)
 			} else if err != nil {
 				return
@@ -111,6 +113,51 @@ func TestDeployment(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, d.Helm.OCIRepository) + cmp.Diff(wantImage, d.Image); diff != "" {
 				t.Errorf("deployment() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What an operator gives to gardenctl replaces what Gardenlets have. gardener-operator replaces only what it has written itself.
+func TestOverwrites(t *testing.T) {
+	text := func(s string) Overwrites { return Overwrites{Images: &s} }
+	for name, tc := range map[string]struct {
+		given   Overwrites
+		follows bool
+		current *string
+		// by is the text that gardener-operator has written. Nil if it has not.
+		by   *string
+		want *string
+	}{
+		"none is given":                      {current: new("former"), want: new("former")},
+		"gardenctl, to one without":          {given: text("new"), want: new("new")},
+		"gardenctl, to one with":             {given: text("new"), current: new("former"), want: new("new")},
+		"gardenctl removes it":               {given: text(""), current: new("former"), want: new("")},
+		"operator, to one without":           {given: text("new"), follows: true, want: new("new")},
+		"operator, to one with its own":      {given: text("new"), follows: true, current: new("own"), want: new("own")},
+		"operator, to one with the former":   {given: text("new"), follows: true, current: new("former"), by: new("former"), want: new("new")},
+		"operator, to one that was changed":  {given: text("new"), follows: true, current: new("own"), by: new("former"), want: new("own")},
+		"operator, to one that was removed":  {given: text("new"), follows: true, by: new("former"), want: new("new")},
+		"operator has none, nor the other":   {given: text(""), follows: true},
+		"operator has none any more":         {given: text(""), follows: true, current: new("former"), by: new("former"), want: new("")},
+		"operator has none, and it its own":  {given: text(""), follows: true, current: new("own"), want: new("own")},
+		"operator has one again":             {given: text("new"), follows: true, current: new(""), by: new(""), want: new("new")},
+		"operator, to one that has none set": {given: text("new"), follows: true, current: new(""), want: new("")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := &seedmanagementv1alpha1.Gardenlet{}
+			g.Spec.Deployment.ImageVectorOverwrite = tc.current
+			if tc.by != nil {
+				setAnnotation(g, AnnotationImages, workload.Checksum(*tc.by))
+			}
+			target := Target{tag: "v1.151.0", overwrites: tc.given, follows: tc.follows}
+			for range 2 { // the second time changes nothing
+				if err := target.deployment(g); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(tc.want, g.Spec.Deployment.ImageVectorOverwrite); diff != "" || g.Spec.Deployment.ComponentImageVectorOverwrite != nil {
+					t.Errorf("imageVectorOverwrite (-want +got):\n%s", diff)
+				}
 			}
 		})
 	}

@@ -1,8 +1,8 @@
 // Package wave upgrades the gardenlets of many seeds, some at a time, and stops when seeds or their shoots become worse: Upgrade for gardenctl, and Following for
 // gardener-operator.
 //
-// It reads Seeds, Gardenlets, ManagedSeeds, the metadata of Shoots, and the version of the garden; it changes the chart in Gardenlets, the image in
-// ManagedSeeds that name one, and an annotation on both. What is left to do follows from these objects only, so that a run can end at any time, and another one
+// It reads Seeds, Gardenlets, ManagedSeeds, the metadata of Shoots, and the version of the garden; it changes the chart and the image vector overwrites in Gardenlets,
+// the image in ManagedSeeds that name one, and an annotation on both. What is left to do follows from these objects only, so that a run can end at any time, and another one
 // continues, also on another computer.
 package wave
 

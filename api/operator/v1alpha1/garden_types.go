@@ -32,6 +32,8 @@ const (
 	ReasonGardenletUpdatesHeld = "GardenletUpdatesHeld"
 	// ReasonGardenletsTooOld means that some gardenlets are older than the previous minor version.
 	ReasonGardenletsTooOld = "GardenletsTooOld"
+	// ReasonGardenletsOwnImage means that some gardenlets are left out, as their Gardenlets have an image of their own.
+	ReasonGardenletsOwnImage = "GardenletsOwnImage"
 	// ReasonGardenNotReconciled means that the Garden was not reconciled by this version of gardener-operator yet, which updates no gardenlet before.
 	ReasonGardenNotReconciled = "GardenNotReconciled"
 )

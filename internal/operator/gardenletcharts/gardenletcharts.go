@@ -1,8 +1,8 @@
 // Package gardenletcharts gives Gardenlets that follow gardener-operator the chart of its release, in waves.
 //
 // It reads the Garden in the runtime cluster, and Seeds, Gardenlets, ManagedSeeds and the metadata of Shoots in the virtual garden. It writes the reference
-// of the chart in Gardenlets with the label operator.gardener.cloud/auto-update-gardenlet-helm-chart-ref=true, and the annotation of their upgrade,
-// and in the Garden the condition GardenletsUpdated. Source: concepts.txt, Gardener Operator, "Gardenlet Controller"; docs/operator.md.
+// of the chart and image vector overwrites in Gardenlets with the label operator.gardener.cloud/auto-update-gardenlet-helm-chart-ref=true, and the
+// annotation of their upgrade, and in the Garden the condition GardenletsUpdated. Source: concepts.txt, Gardener Operator, "Gardenlet Controller"; docs/operator.md.
 package gardenletcharts
 
 import (
@@ -54,6 +54,8 @@ type Values struct {
 	VirtualAPI client.WithWatch
 	// Chart is the reference of the chart of gardenlets of this release. Empty means that it has none.
 	Chart string
+	// Overwrites are the image vector overwrites of the operator, for Gardenlets that do not have their own.
+	Overwrites wave.Overwrites
 	// Version is that of the operator, which the gardenlets report that are deployed with the chart.
 	Version string
 	// Clock is the source of the current time.
@@ -67,7 +69,7 @@ func Add(mgr manager.Manager, v Values) error {
 	}
 	r := &reconciler{
 		version: v.Version, runtimeAPI: mgr.GetAPIReader(), runtimeCache: mgr.GetClient(), recorder: mgr.GetEventRecorder("gardenlet-charts"), clock: v.Clock,
-		following: &wave.Following{Client: v.VirtualAPI, Target: wave.FollowingTarget(v.Version, v.Chart), Soak: soak, Clock: v.Clock},
+		following: &wave.Following{Client: v.VirtualAPI, Target: wave.FollowingTarget(v.Version, v.Chart, v.Overwrites), Soak: soak, Clock: v.Clock},
 	}
 	return builder.ControllerManagedBy(mgr).Named("gardenlet-charts").
 		// The controller is added again when the virtual garden is created again.

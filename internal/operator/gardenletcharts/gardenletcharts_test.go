@@ -85,6 +85,8 @@ func TestCondition(t *testing.T) {
 	const current, old = "All gardenlets that follow gardener-operator have the chart of its release.",
 		"Gardenlets of seeds c, d are older than the previous minor version, which was never tried together with this one. "
 	heldSince := wave.Step{Wave: []string{"a", "b"}, After: time.Minute, Since: now.Add(-2 * time.Hour), Missing: map[string]error{"b": errors.New("not"), "a": errors.New("not yet")}}
+	const image = "Gardenlets of seeds e, f are not updated, as spec.deployment.image of their Gardenlet names another image: remove it, or change it together with " +
+		"the chart. "
 	heldAndLate := heldSince
 	heldAndLate.Late = []string{"c", "d"}
 	const held = "Gardenlets of further seeds are not updated, as those of seeds a, b are not as healthy as before since 2026-01-02T01:04:05Z; first: not yet"
@@ -104,6 +106,25 @@ func TestCondition(t *testing.T) {
 		"held":          {step: heldSince, want: says{corev1beta1.ConditionFalse, "GardenletUpdatesHeld", held}},
 		"held and late": {step: heldAndLate, want: says{corev1beta1.ConditionFalse, "GardenletUpdatesHeld", old + held}},
 		"late":          {step: wave.Step{Late: []string{"c", "d"}}, want: says{corev1beta1.ConditionFalse, "GardenletsTooOld", old + current}},
+		"an overwrite of their own": {
+			step: wave.Step{OwnOverwrite: []string{"g", "h"}},
+			want: says{
+				corev1beta1.ConditionTrue, "GardenletsCurrent",
+				current + " Those of seeds g, h keep the image vector overwrite that their Gardenlet has, which may have the images of another release.",
+			},
+		},
+		"an image of their own": {
+			step: wave.Step{OwnImage: []string{"e", "f"}},
+			want: says{corev1beta1.ConditionFalse, "GardenletsOwnImage", image + "All others that follow gardener-operator have the chart of its release."},
+		},
+		"an image of their own, and a wave": {
+			step: wave.Step{OwnImage: []string{"e", "f"}, Wave: []string{"a"}, After: time.Minute, Since: now},
+			want: says{corev1beta1.ConditionFalse, "GardenletsOwnImage", image + "Gardenlets of seeds a are being updated."},
+		},
+		"an image of their own, and late": {
+			step: wave.Step{OwnImage: []string{"e", "f"}, Late: []string{"c", "d"}},
+			want: says{corev1beta1.ConditionFalse, "GardenletsTooOld", old + image + "All others that follow gardener-operator have the chart of its release."},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := condition(tc.step, now)

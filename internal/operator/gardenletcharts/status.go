@@ -70,11 +70,14 @@ func heldMessage(step wave.Step) string {
 		strings.Join(seeds, ", "), step.Since.UTC().Format(time.RFC3339), step.Missing[seeds[0]])
 }
 
-// condition says how far the updates are. Gardenlets that are too old are a problem even while the waves go on.
+// condition says how far the updates are. Gardenlets that are left out, or are too old, are a problem even while the waves go on.
 func condition(step wave.Step, now time.Time) corev1beta1.Condition {
 	c := corev1beta1.Condition{
 		Type: operatorv1alpha1.GardenletsUpdated, Status: corev1beta1.ConditionTrue, Reason: operatorv1alpha1.ReasonGardenletsCurrent,
 		Message: "All gardenlets that follow gardener-operator have the chart of its release.",
+	}
+	if len(step.OwnImage) > 0 {
+		c.Message = "All others that follow gardener-operator have the chart of its release."
 	}
 	switch {
 	case held(step, now):
@@ -86,14 +89,22 @@ func condition(step wave.Step, now time.Time) corev1beta1.Condition {
 		c.Status, c.Reason = corev1beta1.ConditionProgressing, operatorv1alpha1.ReasonGardenletsUpdating
 		c.Message = "Waiting for gardenlets that have not been ready for a short time."
 	}
-	if len(step.Late) == 0 {
-		return c
+	if len(step.OwnOverwrite) > 0 {
+		c.Message += fmt.Sprintf(" Those of seeds %s keep the image vector overwrite that their Gardenlet has, which may have the images of another release.",
+			strings.Join(step.OwnOverwrite, ", "))
 	}
-	message := fmt.Sprintf("Gardenlets of seeds %s are older than the previous minor version, which was never tried together with this one.",
-		strings.Join(step.Late, ", "))
-	if c.Reason != operatorv1alpha1.ReasonGardenletUpdatesHeld {
-		c.Reason = operatorv1alpha1.ReasonGardenletsTooOld
+	problem := func(reason, message string, seeds []string) {
+		if len(seeds) == 0 {
+			return
+		}
+		if c.Reason != operatorv1alpha1.ReasonGardenletUpdatesHeld {
+			c.Reason = reason
+		}
+		c.Status, c.Message = corev1beta1.ConditionFalse, fmt.Sprintf(message, strings.Join(seeds, ", "))+" "+c.Message
 	}
-	c.Status, c.Message = corev1beta1.ConditionFalse, message+" "+c.Message
+	problem(operatorv1alpha1.ReasonGardenletsOwnImage, "Gardenlets of seeds %s are not updated, as spec.deployment.image of their Gardenlet names another image: "+
+		"remove it, or change it together with the chart.", step.OwnImage)
+	problem(operatorv1alpha1.ReasonGardenletsTooOld, "Gardenlets of seeds %s are older than the previous minor version, which was never tried together with this one.",
+		step.Late)
 	return c
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -320,6 +322,24 @@ func testUpgradeGardenlets(t *testing.T, u *user) {
 	step("once all is done, nothing is done")
 	_, errOut = run(t, 0, "", "--yes")
 	says(t, errOut, "7 seeds have version v1.151.0 already")
+
+	step("another image vector overwrite is deployed in waves, too; without the flag, it stays")
+	g.set("u3", works)
+	file := filepath.Join(t.TempDir(), "overwrite.yaml")
+	if err := os.WriteFile(file, []byte("images: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, 0, "u5 u1 u2 u3 u4 u6", "--yes", "--image-vector-overwrite="+file)
+	env.AwaitList(t, g.garden, func(all []*seedmanagementv1alpha1.Gardenlet) error {
+		for _, object := range all {
+			if text := object.Spec.Deployment.ImageVectorOverwrite; text == nil || *text != "images: []\n" {
+				return fmt.Errorf("Gardenlet %s has another one", object.Name)
+			}
+		}
+		return nil
+	})
+	_, errOut = run(t, 0, "", "--dry-run", "--to=v1.151.1")
+	says(t, errOut, "warning: the Gardenlets of these seeds keep their image vector overwrite, which may have the images of another version: u1, u2, u3, u4, u5, u6; ")
 
 	step("seeds are listed with their versions and shoots")
 	if words := strings.Fields(u.must(t, "get", "seed", "u1")); len(words) != 17 || words[11] != "local" || words[13] != latest || words[15] != "1/-" {

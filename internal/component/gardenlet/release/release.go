@@ -3,7 +3,6 @@
 package release
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -36,7 +35,8 @@ const (
 type Values struct {
 	// Image is for a Gardenlet that does not name one. Empty for the image of the chart.
 	Image string
-	// ImageVectorOverwrite and ComponentImageVectorOverwrites are files, as text, for a Gardenlet that does not have its own. Empty for none.
+	// ImageVectorOverwrite and ComponentImageVectorOverwrites are files, as text, for a Gardenlet that does not have its own; an empty one is one. Empty for
+	// none.
 	ImageVectorOverwrite, ComponentImageVectorOverwrites string
 	// HostsGarden says that the cluster is the runtime cluster of the garden: NetworkPolicies must let the gardenlet reach the garden in it.
 	HostsGarden bool
@@ -202,11 +202,11 @@ func (v Values) Chart(object *seedmanagementv1alpha1.Gardenlet, config Configura
 	for _, field := range []string{"helm", "imageVectorOverwrite", "componentImageVectorOverwrite"} {
 		delete(values, field)
 	}
-	for name, texts := range map[string][2]string{
-		"imageVectorOverwrite":           {ptr.Deref(object.Spec.Deployment.ImageVectorOverwrite, ""), v.ImageVectorOverwrite},
-		"componentImageVectorOverwrites": {ptr.Deref(object.Spec.Deployment.ComponentImageVectorOverwrite, ""), v.ComponentImageVectorOverwrites},
+	for name, text := range map[string]string{
+		"imageVectorOverwrite":           ptr.Deref(object.Spec.Deployment.ImageVectorOverwrite, v.ImageVectorOverwrite),
+		"componentImageVectorOverwrites": ptr.Deref(object.Spec.Deployment.ComponentImageVectorOverwrite, v.ComponentImageVectorOverwrites),
 	} {
-		if text := cmp.Or(texts[0], texts[1]); text != "" {
+		if text != "" {
 			values[name] = strings.TrimRight(text, "\n") + "\n" // as it is read from the ConfigMap again
 		}
 	}

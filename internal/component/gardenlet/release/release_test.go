@@ -51,6 +51,12 @@ func TestChart(t *testing.T) {
 				"imageVectorOverwrite": "own\n", "componentImageVectorOverwrites": "own components\n", "config": config,
 			},
 		},
+		"no overwrite, whatever the operator has": {
+			change: func(g *seedmanagementv1alpha1.Gardenlet) {
+				g.Spec.Deployment.ImageVectorOverwrite, g.Spec.Deployment.ComponentImageVectorOverwrite = new(""), new("")
+			},
+			want: map[string]any{"image": map[string]any{"ref": "registry.example/gardener:v1"}, "config": config},
+		},
 		"an image with a pull policy only": {
 			change: func(g *seedmanagementv1alpha1.Gardenlet) {
 				g.Spec.Deployment.Image = &seedmanagementv1alpha1.Image{PullPolicy: new(corev1.PullAlways)}

@@ -136,6 +136,33 @@ func TestRollBack(t *testing.T) {
 	c.touch(t, "fourth")
 	c.awaitCondition(t, "child", healthy, corev1beta1.ConditionTrue, "works")
 	c.awaitImage(t, "registry.example/other:v2")
+
+	step("the parent is updated with another image vector overwrite, and the child gets it")
+	c.stop()
+	overwrite := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet-imagevector-overwrite"}, Data: map[string]string{"images_overwrite.yaml": "images: []\n"},
+	}
+	if err := c.seed.Create(t.Context(), overwrite); err != nil {
+		t.Fatal(err)
+	}
+	deployment := &appsv1.Deployment{}
+	if err := c.seed.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "gardenlet"}, deployment); err != nil {
+		t.Fatal(err)
+	}
+	deployment.Spec.Template.Spec.Volumes = []corev1.Volume{{
+		Name: overwrite.Name, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: overwrite.Name}}},
+	}}
+	if err := c.seed.Update(t.Context(), deployment); err != nil {
+		t.Fatal(err)
+	}
+	c.stop = c.run(t) // by its new process
+	t.Cleanup(c.stop)
+	env.Await(t, c.shoot, env.Named[*corev1.ConfigMap]("garden", overwrite.Name), func(got *corev1.ConfigMap) error {
+		if text := got.Data["images_overwrite.yaml"]; text != "images: []\n" {
+			return fmt.Errorf("it is %q", text)
+		}
+		return nil
+	})
 }
 
 // setTag does what a user does who wants another version.

@@ -59,7 +59,7 @@ type fixture struct {
 
 func TestUpgrade(t *testing.T) {
 	logf.SetLogger(logr.Discard())
-	f := start(t)
+	f := start(t, release.Values{Image: first})
 	stop := f.runController(t)
 	step := env.Story(t)
 
@@ -215,10 +215,59 @@ func TestUpgrade(t *testing.T) {
 	stop()
 }
 
+// A gardenlet that gardener-operator has deployed with its image vector overwrite gets that of another release by its Gardenlet: it must not keep the former one.
+func TestImageVectorOverwrite(t *testing.T) {
+	logf.SetLogger(logr.Discard())
+	f := start(t, release.Values{Image: first, ImageVectorOverwrite: "images: [] # former\n"})
+	defer f.runController(t)()
+	step := env.Story(t)
+	set := func(text string) func(*seedmanagementv1alpha1.Gardenlet) {
+		return func(g *seedmanagementv1alpha1.Gardenlet) { g.Spec.Deployment.ImageVectorOverwrite = &text }
+	}
+
+	step("the same one in its Gardenlet changes nothing")
+	f.edit(t, set("images: [] # former\n"))
+	f.awaitCondition(t, corev1beta1.ConditionTrue, "Reconciled", "has been deployed")
+	if got := f.trial(t); got.State != "" {
+		t.Errorf("a trial is recorded: %+v", got)
+	}
+
+	step("another one is deployed with the gardenlet")
+	f.edit(t, image("v2"), set("images: [] # new\n"))
+	endGuard := f.runGuard(t)
+	f.awaitImage(t, "registry.example/gardener:v2")
+	env.Await(t, f.seed, env.Named[*corev1.ConfigMap]("garden", "gardenlet-imagevector-overwrite"), func(c *corev1.ConfigMap) error {
+		if text := c.Data["images_overwrite.yaml"]; text != "images: [] # new\n" {
+			return fmt.Errorf("it is %q", text)
+		}
+		return nil
+	})
+	f.awaitCondition(t, corev1beta1.ConditionProgressing, "Reconciling", "rolled back if it does not work")
+	f.complete(t, "gardenlet")
+	f.pod(t, "v2", 0)
+	f.lead(t, "v2")
+	f.pass(t, 2*time.Minute, "v2")
+	f.awaitCondition(t, corev1beta1.ConditionTrue, "Reconciled", "has been deployed")
+	env.AwaitGone(t, f.seed, env.Named[*rbacv1.ClusterRole]("", guardRole))
+	endGuard()
+
+	step("an empty one means none")
+	f.edit(t, set(""))
+	defer f.runGuard(t)()
+	env.Await(t, f.seed, env.Named[*appsv1.Deployment]("garden", "gardenlet"), func(d *appsv1.Deployment) error {
+		for _, volume := range d.Spec.Template.Spec.Volumes {
+			if volume.Name == "gardenlet-imagevector-overwrite" {
+				return errors.New("it has the overwrite")
+			}
+		}
+		return nil
+	})
+}
+
 // A gardenlet that was installed by hand creates its Gardenlet, which an operator has to approve before a change is deployed.
 func TestOwnGardenlet(t *testing.T) {
 	logf.SetLogger(logr.Discard())
-	f := start(t)
+	f := start(t, release.Values{Image: first})
 	own := env.Await(t, f.garden, gardenlet(), env.Exists)
 	if err := f.garden.Delete(t.Context(), own); err != nil {
 		t.Fatal(err)
@@ -253,7 +302,7 @@ func TestOwnGardenlet(t *testing.T) {
 }
 
 // start starts a garden and a seed, with the gardenlet that gardener-operator deploys for its Gardenlet.
-func start(t *testing.T) *fixture {
+func start(t *testing.T, deployed release.Values) *fixture {
 	t.Helper()
 	f := &fixture{env: env.Start(t, env.Lenient()), clock: clocktesting.NewFakePassiveClock(time.Now())}
 	f.seedConfig = f.env.AddCluster(t)
@@ -287,7 +336,7 @@ func start(t *testing.T) *fixture {
 	if _, err := config.Connect(address); err != nil {
 		t.Fatal(err)
 	}
-	values, err := release.Values{Image: first}.Chart(object, config)
+	values, err := deployed.Chart(object, config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,6 +44,8 @@ const (
 	// release is the version of the operator, and releaseChart that of gardenlets in it.
 	release      = "v1.151.0"
 	releaseChart = "registry.example/charts/gardenlet:" + release
+	// overwrite is the image vector overwrite of the operator.
+	overwrite = "images: []\n"
 )
 
 // clusters are the garden and the clusters that become seeds.
@@ -164,6 +166,9 @@ func TestGardenlets(t *testing.T) {
 		c.create(t, c.virtual, c.gardenlet(t, name, follows))
 	}
 	c.create(t, c.virtual, c.gardenlet(t, "without-seed", follows))
+	c.create(t, c.virtual, c.gardenlet(t, "own-image", follows, func(g *seedmanagementv1alpha1.Gardenlet) {
+		g.Spec.Deployment.Image = &seedmanagementv1alpha1.Image{Ref: new(image)}
+	}))
 	env.EditStatus(t, c.runtime, env.Named[*operatorv1alpha1.Garden]("", "garden"), func(g *operatorv1alpha1.Garden) {
 		g.Status.Gardener, g.Status.ObservedGeneration = &corev1beta1.Gardener{ID: "a", Name: "gardener-operator", Version: release}, g.Generation
 		g.Status.LastOperation = &corev1beta1.LastOperation{
@@ -175,12 +180,18 @@ func TestGardenlets(t *testing.T) {
 			if ref := *g.Spec.Deployment.Helm.OCIRepository.Ref; ref != releaseChart || (g.Annotations[wave.Annotation] != "") != (name == "wave-a") {
 				return fmt.Errorf("it has chart %s and annotations %v", ref, g.Annotations)
 			}
+			// Without it, the gardenlet would deploy the images of the release before.
+			if text := g.Spec.Deployment.ImageVectorOverwrite; text == nil || *text != overwrite {
+				return errors.New("it does not have the image vector overwrite of the operator")
+			}
 			return nil
 		})
 	}
 	env.Await(t, c.runtime, env.Named[*operatorv1alpha1.Garden]("", "garden"), func(g *operatorv1alpha1.Garden) error {
 		updated := kube.Condition(g.Status.Conditions, operatorv1alpha1.GardenletsUpdated)
-		if updated == nil || updated.Status != corev1beta1.ConditionProgressing || updated.Message != "Gardenlets of seeds wave-a are being updated." {
+		if updated == nil || updated.Status != corev1beta1.ConditionFalse || updated.Reason != operatorv1alpha1.ReasonGardenletsOwnImage ||
+			!strings.HasPrefix(updated.Message, "Gardenlets of seeds own-image are not updated, ") ||
+			!strings.HasSuffix(updated.Message, " Gardenlets of seeds wave-a are being updated.") {
 			return fmt.Errorf("the condition is %+v", updated)
 		}
 		return nil
@@ -250,6 +261,7 @@ func start(t *testing.T) *clusters {
 		Blocked: func(string) string { return "" }, // the servers of this test are on the loopback interface
 	}), gardenletcharts.Add(mgr, gardenletcharts.Values{
 		Virtual: virtual, VirtualAPI: c.virtual, Chart: releaseChart, Version: release, Clock: clock.RealClock{},
+		Overwrites: wave.Overwrites{Images: new(overwrite), Components: new("")},
 	})); err != nil {
 		t.Fatal(err)
 	}
