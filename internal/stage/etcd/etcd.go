@@ -142,9 +142,8 @@ func (in Inputs) backupEntry(ctx context.Context) error {
 		if in.Restoration == nil { // it was to be recovered on another seed, but has stayed: when it moves, there is a final snapshot
 			delete(entry.Annotations, constants.BackupEntryNoFinalSnapshot)
 		}
-		last := entry.Status.LastOperation
 		switch {
-		case in.Restoration != nil && last != nil && last.Type == corev1beta1.LastOperationTypeMigrate:
+		case in.Restoration != nil && released(entry):
 			entry.Annotations[constants.GardenerOperation] = constants.GardenerOperationRestore
 			if former := entry.Spec.BucketName; former != in.BackupEntry.Spec.BucketName {
 				entry.Annotations[constants.BackupEntryCopiedFrom], entry.Spec.BucketName = former, in.BackupEntry.Spec.BucketName

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -45,9 +46,12 @@ type Restoration struct {
 
 // CopiesFrom returns the bucket that backups are copied from when a control plane is restored on a seed, whose bucket is own. It is empty if they are
 // copied already, as etcd-main exists, or have never left the bucket, as the shoot is bound to its former seed again. Source is the copy of the BackupEntry for
-// the bucket of the other seed, which may be nil.
+// the bucket of the other seed, which may be nil. An etcd-main that a seed has from an earlier stay, as it was lost and has come back, is an error.
 func CopiesFrom(etcdExists bool, entry, source *corev1beta1.BackupEntry, own string) (string, error) {
 	switch {
+	case etcdExists && released(entry) && entry.Spec.BucketName != own:
+		return "", fmt.Errorf("the seed still has an etcd-main of an earlier stay of the shoot, whose data are older than the backups in bucket %q: delete the namespace of the "+
+			"control plane in this seed, with the finalizers of the extension resources in it", entry.Spec.BucketName)
 	case etcdExists:
 		return "", nil
 	case entry == nil:
@@ -64,6 +68,11 @@ func CopiesFrom(etcdExists bool, entry, source *corev1beta1.BackupEntry, own str
 			"be copied, and without them the data of the cluster would be lost", entry.Name, own)
 	}
 	return from, nil
+}
+
+// released is whether the former seed has released a BackupEntry, and this one has not taken it over yet.
+func released(entry *corev1beta1.BackupEntry) bool {
+	return entry != nil && entry.Status.LastOperation != nil && entry.Status.LastOperation.Type == corev1beta1.LastOperationTypeMigrate
 }
 
 // restorationTasks copy the backups, and let etcd grow that was restored with one member.
@@ -105,14 +114,18 @@ func (in Inputs) both(replicas int32) func(context.Context) error {
 	}
 }
 
-// deployFirst returns what a task does that deploys an Etcd with the members that it has: one, as several cannot be restored at once.
+// deployFirst returns what a task does that deploys an Etcd with the members that it has: one, as several cannot be restored at once. One that was scaled down
+// to none, by a hibernation that was interrupted, gets all at once, as one of several has no quorum.
 func (in Inputs) deployFirst(role component.Role) func(context.Context) error {
 	return func(ctx context.Context) error {
 		current, key := &druidv1alpha1.Etcd{}, client.ObjectKey{Namespace: in.Run.Namespace, Name: component.Name(in.Run.Of, role)}
-		if err := in.Run.SeedAPI.Get(ctx, key, current); client.IgnoreNotFound(err) != nil {
+		replicas := int32(1)
+		if err := in.Run.SeedAPI.Get(ctx, key, current); err == nil {
+			replicas = cmp.Or(current.Spec.Replicas, in.Replicas)
+		} else if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("read Etcd %q: %w", key.Name, err)
 		}
-		return Deploy(in, role, max(current.Spec.Replicas, 1))(ctx)
+		return Deploy(in, role, replicas)(ctx)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	component "gardener.cloud/gardener/internal/component/etcd"
 	"gardener.cloud/gardener/internal/stage/stagetest"
 )
 
@@ -25,6 +26,8 @@ func TestCopiesFrom(t *testing.T) {
 	}
 	copied := in("here")
 	copied.Annotations = map[string]string{"backupentry.core.gardener.cloud/copied-from": "there"}
+	releasedThere := in("there")
+	releasedThere.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeMigrate}
 	for name, tc := range map[string]struct {
 		etcd          bool
 		entry, source *corev1beta1.BackupEntry
@@ -36,6 +39,7 @@ func TestCopiesFrom(t *testing.T) {
 		"the BackupEntry has moved":             {entry: in("here"), source: in("there"), want: "there"},
 		"copied":                                {etcd: true, entry: in("here"), source: in("there")},
 		"it is bound to its former seed again":  {entry: in("here")},
+		"etcd is of an earlier stay":            {etcd: true, entry: releasedThere, fails: true},
 		"the other BackupEntry was deleted":     {entry: copied, want: "there"},
 		"the other BackupEntry was changed":     {entry: copied, source: in("here"), want: "there"},
 		"the other BackupEntry has no other":    {entry: in("here"), source: in("here"), fails: true},
@@ -171,6 +175,39 @@ func TestBackupsAreCopied(t *testing.T) {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
 			t.Errorf("%T still exists: %v", object, err)
 		}
+	}
+}
+
+// Several members cannot be restored at once, and one that was one of several has no quorum alone.
+func TestFirstMembersOfRestoration(t *testing.T) {
+	for name, tc := range map[string]struct {
+		existing *int32
+		want     int32
+	}{
+		"not deployed":                   {want: 1},
+		"restored with one":              {existing: new(int32(1)), want: 1},
+		"grown":                          {existing: new(int32(3)), want: 3},
+		"scaled down by the hibernation": {existing: new(int32(0)), want: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clusters := stagetest.New(t)
+			etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: stagetest.Namespace, Name: "etcd-main"}}
+			if tc.existing != nil {
+				etcd.Spec.Replicas = *tc.existing
+				if err := clusters.Seed.Create(t.Context(), etcd.DeepCopy()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			in := Inputs{Run: clusters.Run(), Replicas: 3, Restoration: &Restoration{}, Values: func(role component.Role, replicas int32) (component.Values, error) {
+				return component.Values{Namespace: stagetest.Namespace, Role: role, Replicas: replicas}, nil
+			}}
+			if err := stagetest.RunTask(t.Context(), t, Tasks(in), MainTask); err != nil {
+				t.Fatal(err)
+			}
+			if err := clusters.Seed.Get(t.Context(), client.ObjectKeyFromObject(etcd), etcd); err != nil || etcd.Spec.Replicas != tc.want {
+				t.Errorf("it has %d members, want %d: %v", etcd.Spec.Replicas, tc.want, err)
+			}
+		})
 	}
 }
 
