@@ -70,6 +70,19 @@ func (l *Leases) AwaitOthers(ctx context.Context) error {
 	}, nil, l.members()...)
 }
 
+// KnownBackup returns the Lease with which a full snapshot was reported, or "" if none was.
+func (l *Leases) KnownBackup(ctx context.Context) (string, error) {
+	name := l.Config.FullSnapshot
+	if name == "" {
+		return "", nil
+	}
+	lease, err := l.get(ctx, name)
+	if err != nil || holder(lease) == "" {
+		return "", err
+	}
+	return name, nil
+}
+
 func (l *Leases) members() []client.ListOption {
 	return []client.ListOption{client.InNamespace(l.Config.Namespace), client.MatchingLabels(l.Config.MemberSelector)}
 }

@@ -31,6 +31,8 @@ type Registry interface {
 	OthersHaveData(ctx context.Context) (bool, error)
 	// AwaitOthers returns when another member has data.
 	AwaitOthers(ctx context.Context) error
+	// KnownBackup returns the Lease with which a full snapshot was reported, or "" if none was.
+	KnownBackup(ctx context.Context) (string, error)
 }
 
 // Alone is the registry of a cluster of one member.
@@ -46,6 +48,9 @@ func (Alone) OthersHaveData(context.Context) (bool, error) { return false, nil }
 func (Alone) AwaitOthers(context.Context) error {
 	return errors.New("there is no member to wait for: only the bootstrap member may have no leases configured")
 }
+
+// KnownBackup returns none.
+func (Alone) KnownBackup(context.Context) (string, error) { return "", nil }
 
 // joinBackoff is how often joining is retried: the cluster may not be reachable for a while, and has one learner at a time.
 var joinBackoff = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 1000, Cap: 10 * time.Second}
@@ -113,7 +118,25 @@ func (s *Startup) facts(ctx context.Context) (Facts, string, error) {
 			return Facts{}, "", err
 		}
 	}
+	if s.Store != nil && Decide(facts) == New {
+		if err := s.checkNoBackup(ctx); err != nil {
+			return Facts{}, "", err
+		}
+	}
 	return facts, check.Reason, nil
+}
+
+// checkNoBackup fails if there was a backup: a store without it is another one than before, or is not mounted, and etcd must not begin without data.
+func (s *Startup) checkNoBackup(ctx context.Context) error {
+	lease, err := s.Registry.KnownBackup(ctx)
+	if err != nil {
+		return fmt.Errorf("read whether there was a backup: %w", err)
+	}
+	if lease != "" {
+		return fmt.Errorf("the store has no full snapshot, but Lease %q says that there was one: check bucket, prefix and endpoint of the store; "+
+			"to begin without data, remove spec.holderIdentity of the Lease", lease)
+	}
+	return nil
 }
 
 func (s *Startup) act(ctx context.Context, action Action, facts Facts) error {
@@ -130,9 +153,11 @@ func (s *Startup) act(ctx context.Context, action Action, facts Facts) error {
 			return fmt.Errorf("restore: %w", err)
 		}
 	case New:
-		// There may be damaged data without a backup.
-		if err := datadir.SetAside(s.Config.DataDir); err != nil {
-			return err
+		// Damaged data without a backup is kept. Where there is no data, etcd may just have begun to write some.
+		if facts.Data == datadir.Corrupt {
+			if err := datadir.SetAside(s.Config.DataDir); err != nil {
+				return err
+			}
 		}
 		state = "new"
 	case Join:
