@@ -34,6 +34,8 @@ type Task struct {
 	Retry wait.Backoff
 	// RetryFor is how long after its start a failed task is not retried any more, whatever Retry says. Zero means no such limit.
 	RetryFor time.Duration
+	// RetryIf says which errors are retried. Nil means all but those that only the user can fix.
+	RetryIf func(error) bool
 }
 
 // Flow is a set of tasks whose dependencies have no cycle. It can be run many times.

@@ -425,6 +425,7 @@ func TestRunStops(t *testing.T) {
 func TestRetryFor(t *testing.T) {
 	for name, tc := range map[string]struct {
 		retryFor time.Duration
+		retryIf  func(error) bool
 		// takes is how long each try takes.
 		takes time.Duration
 		want  int
@@ -432,10 +433,12 @@ func TestRetryFor(t *testing.T) {
 		"short tries": {retryFor: 10 * time.Second, takes: time.Second, want: 5},
 		"long tries":  {retryFor: 10 * time.Second, takes: 6 * time.Second, want: 2},
 		"no limit":    {takes: time.Hour, want: 5},
+		"some errors": {retryIf: func(err error) bool { return err.Error() == "away" }, want: 5},
+		"not others":  {retryIf: func(err error) bool { return err.Error() != "away" }, want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock, tries := clocktesting.NewFakeClock(time.Unix(0, 0)), 0
-			f, err := New("test", Task{ID: "a", RetryFor: tc.retryFor, Retry: wait.Backoff{Steps: 5, Duration: time.Nanosecond}, Run: func(context.Context) error {
+			f, err := New("test", Task{ID: "a", RetryFor: tc.retryFor, RetryIf: tc.retryIf, Retry: wait.Backoff{Steps: 5, Duration: time.Nanosecond}, Run: func(context.Context) error {
 				tries++
 				clock.Step(tc.takes)
 				return errors.New("away")

@@ -206,7 +206,7 @@ func (n *node) execute(ctx context.Context, clock clock.PassiveClock) (err error
 		if errors.As(err, &fault) {
 			return false, err
 		}
-		return err == nil || errorcode.NeedsUser(errorcode.Of(err)) || n.RetryFor > 0 && clock.Since(begin) >= n.RetryFor, nil
+		return err == nil || errorcode.NeedsUser(errorcode.Of(err)) || n.RetryIf != nil && !n.RetryIf(err) || n.RetryFor > 0 && clock.Since(begin) >= n.RetryFor, nil
 	}
 	if n.Retry.Steps == 0 {
 		_, _ = try(ctx)

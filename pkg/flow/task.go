@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
@@ -24,10 +25,18 @@ func Do(id, title string, run func(context.Context) error, after ...string) Task
 	return Task{ID: id, Title: title, Run: run, After: after, Timeout: writeTimeout, Retry: writeRetry, RetryFor: writeRetryFor}
 }
 
+// awaitRetry is how a task that waits is retried while an API server is away, such as one that is restarted: for more than a minute.
+var awaitRetry = wait.Backoff{Duration: time.Second, Factor: 2, Steps: 7, Jitter: 0.1}
+
 // Await returns a task that waits for others, such as for a Deployment or for an extension. It is not retried before its timeout, as the
-// wait itself watches and says what is missing.
+// wait itself watches and says what is missing, unless an API server is away: the next run of the flow would only come when all other tasks that wait have ended.
 func Await(timeout time.Duration, id, title string, run func(context.Context) error, after ...string) Task {
-	return Task{ID: id, Title: title, Run: run, After: after, Timeout: timeout}
+	return Task{ID: id, Title: title, Run: run, After: after, Timeout: timeout, Retry: awaitRetry, RetryIf: away}
+}
+
+// away says whether an API server does not serve requests for a while, as it says itself.
+func away(err error) bool {
+	return apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err)
 }
 
 // IfPresent returns the task with more tasks that it comes after where the flow has them.

@@ -2,10 +2,13 @@ package flow
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 func TestTasksOfAFlow(t *testing.T) {
@@ -44,7 +47,10 @@ func TestTasksOfAFlow(t *testing.T) {
 	if diff := cmp.Diff("namespace\ndns <- namespace\nbackup\nshoot <- namespace, backup\n", f.String()); diff != "" {
 		t.Errorf("flow without two tasks (-want +got):\n%s", diff)
 	}
-	if tasks[0].Retry.Steps == 0 || tasks[2].Retry.Steps != 0 {
-		t.Errorf("a write is retried (%d steps), and a wait is not (%d steps)", tasks[0].Retry.Steps, tasks[2].Retry.Steps)
+	if tasks[0].Retry.Steps == 0 || tasks[0].RetryIf != nil {
+		t.Errorf("a write is retried (%d steps) after any error", tasks[0].Retry.Steps)
+	}
+	if unavailable := apierrors.NewServiceUnavailable("x"); !tasks[2].RetryIf(fmt.Errorf("write: %w", unavailable)) || tasks[2].RetryIf(errors.New("x")) {
+		t.Error("a wait is retried only while an API server is away")
 	}
 }
