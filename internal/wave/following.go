@@ -98,7 +98,8 @@ type groups struct {
 	// all is how many there are, and late are the seeds of those that are older than the previous minor version.
 	all  int
 	late []string
-	// ownImage are the seeds of those that have an image of their own, and not the chart. Another release's image does not work with it.
+	// ownImage are the seeds of those that have an image of their own, and not the chart, or an image vector overwrite that an earlier operator has written. Another
+	// release's image does not work with it.
 	ownImage []string
 	// ownOverwrite are the seeds of those that keep an image vector overwrite of their own.
 	ownOverwrite []string
@@ -116,7 +117,7 @@ func (l *landscape) following(target Target, now time.Time) groups {
 			g.late = append(g.late, name)
 		}
 		if chart := object.Spec.Deployment.Helm.OCIRepository; pinned(object.Spec.Deployment.Image) {
-			if !equal(chart, target.chart(chart)) {
+			if !equal(chart, target.chart(chart)) || target.outdated(object) {
 				g.ownImage = append(g.ownImage, name)
 			}
 			continue

@@ -18,6 +18,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/component/workload"
 )
 
 func autoUpdated(g *seedmanagementv1alpha1.Gardenlet) {
@@ -282,6 +283,15 @@ func TestFollowingOwnImage(t *testing.T) {
 	}
 	if at, marks := f.at(t, latest); at != "b c" || marks != "b" {
 		t.Errorf("%q have the chart, and %q are in a wave", at, marks)
+	}
+	// Also if only the overwrite is that of an earlier release, as gardener-operator has written it.
+	f = newFollowed(t, own("a", latest, latest, autoUpdated, withImage, func(g *seedmanagementv1alpha1.Gardenlet) {
+		g.Spec.Deployment.ImageVectorOverwrite = new("of " + former)
+		g.Annotations = map[string]string{AnnotationImages: workload.Checksum("of " + former)}
+	}), own("b", latest, latest, autoUpdated, withImage, func(g *seedmanagementv1alpha1.Gardenlet) { g.Spec.Deployment.ImageVectorOverwrite = new("its own") }))
+	f.Target = FollowingTarget(latest, chart+latest, Overwrites{Images: new("of " + latest)})
+	if diff := cmp.Diff([]string{"a"}, f.step(t).OwnImage); diff != "" {
+		t.Errorf("with a former overwrite, left out (-want +got):\n%s", diff)
 	}
 	// Also if the image was added after all Gardenlets were read: it would get an empty tag.
 	g := landscapeOf(own("a", former, former, autoUpdated, withImage)).gardenlets["a"]

@@ -111,6 +111,16 @@ func (t Target) keeps(g *seedmanagementv1alpha1.Gardenlet) bool {
 		kept(d.ComponentImageVectorOverwrite, t.overwrites.Components, AnnotationComponents)
 }
 
+// outdated says whether a Gardenlet has an image vector overwrite that gardener-operator has written for another release.
+func (t Target) outdated(g *seedmanagementv1alpha1.Gardenlet) bool {
+	former := func(current, text *string, annotation string) bool {
+		return current != nil && text != nil && *current != *text && written(g, *current, annotation)
+	}
+	d := &g.Spec.Deployment
+	return former(d.ImageVectorOverwrite, t.overwrites.Images, AnnotationImages) ||
+		former(d.ComponentImageVectorOverwrite, t.overwrites.Components, AnnotationComponents)
+}
+
 // chart returns the chart of the target, instead of another one.
 func (t Target) chart(chart gardencorev1.OCIRepository) gardencorev1.OCIRepository {
 	switch {

@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -43,6 +44,14 @@ func alter(spec *corev1beta1.ShootSpec, inflight, nodes int32) {
 	}
 }
 
+// seedOf returns a client of the seed with the control plane of a shoot. Clusters of further seeds have their names.
+func (u *users) seedOf(shoot *corev1beta1.Shoot) (client.Reader, error) {
+	if name := ptr.Deref(shoot.Status.SeedName, ""); name != "local" { // the first seed is the runtime cluster
+		return u.l.Client(name)
+	}
+	return u.seed, nil
+}
+
 // matchesSpec returns how a shoot with a healthy status differs from its spec. Deleted shoots are ignored.
 func (u *users) matchesSpec(ctx context.Context, shoot *corev1beta1.Shoot) error {
 	ctx, cancel := context.WithTimeout(ctx, settle)
@@ -55,8 +64,12 @@ func (u *users) matchesSpec(ctx context.Context, shoot *corev1beta1.Shoot) error
 	if current.DeletionTimestamp != nil {
 		return nil
 	}
+	seed, err := u.seedOf(current)
+	if err != nil {
+		return fmt.Errorf("shoot %q: %w", key, err)
+	}
 	server := &appsv1.Deployment{}
-	if err := u.seed.Get(ctx, client.ObjectKey{Namespace: current.Status.TechnicalID, Name: kubeapiserver.Name}, server); err != nil {
+	if err := seed.Get(ctx, client.ObjectKey{Namespace: current.Status.TechnicalID, Name: kubeapiserver.Name}, server); err != nil {
 		return fmt.Errorf("shoot %q: %w", key, err)
 	}
 	if err := errors.Join(kube.DeploymentComplete(server), serverMatches(&current.Spec, server)); err != nil {

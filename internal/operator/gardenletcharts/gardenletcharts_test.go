@@ -86,7 +86,7 @@ func TestCondition(t *testing.T) {
 		"Gardenlets of seeds c, d are older than the previous minor version, which was never tried together with this one. "
 	heldSince := wave.Step{Wave: []string{"a", "b"}, After: time.Minute, Since: now.Add(-2 * time.Hour), Missing: map[string]error{"b": errors.New("not"), "a": errors.New("not yet")}}
 	const image = "Gardenlets of seeds e, f are not updated, as spec.deployment.image of their Gardenlet names another image: remove it, or change it together with " +
-		"the chart. "
+		"the chart and the image vector overwrite. "
 	heldAndLate := heldSince
 	heldAndLate.Late = []string{"c", "d"}
 	const held = "Gardenlets of further seeds are not updated, as those of seeds a, b are not as healthy as before since 2026-01-02T01:04:05Z; first: not yet"

@@ -103,7 +103,7 @@ func condition(step wave.Step, now time.Time) corev1beta1.Condition {
 		c.Status, c.Message = corev1beta1.ConditionFalse, fmt.Sprintf(message, strings.Join(seeds, ", "))+" "+c.Message
 	}
 	problem(operatorv1alpha1.ReasonGardenletsOwnImage, "Gardenlets of seeds %s are not updated, as spec.deployment.image of their Gardenlet names another image: "+
-		"remove it, or change it together with the chart.", step.OwnImage)
+		"remove it, or change it together with the chart and the image vector overwrite.", step.OwnImage)
 	problem(operatorv1alpha1.ReasonGardenletsTooOld, "Gardenlets of seeds %s are older than the previous minor version, which was never tried together with this one.",
 		step.Late)
 	return c

@@ -46,12 +46,14 @@ type Restoration struct {
 
 // CopiesFrom returns the bucket that backups are copied from when a control plane is restored on a seed, whose bucket is own. It is empty if they are
 // copied already, as etcd-main exists, or have never left the bucket, as the shoot is bound to its former seed again. Source is the copy of the BackupEntry for
-// the bucket of the other seed, which may be nil. An etcd-main that a seed has from an earlier stay, as it was lost and has come back, is an error.
+// the bucket of the other seed, which may be nil. An etcd-main that may be older
+// than the backups, as the seed was lost and has come back, is an error.
 func CopiesFrom(etcdExists bool, entry, source *corev1beta1.BackupEntry, own string) (string, error) {
 	switch {
 	case etcdExists && released(entry) && entry.Spec.BucketName != own:
-		return "", fmt.Errorf("the seed still has an etcd-main of an earlier stay of the shoot, whose data are older than the backups in bucket %q: delete the namespace of the "+
-			"control plane in this seed, with the finalizers of the extension resources in it", entry.Spec.BucketName)
+		return "", fmt.Errorf("the seed has an etcd-main already, while the backups are in bucket %q: if the shoot was on another seed since, they are newer, and the "+
+			"namespace of the control plane has to be deleted in this seed, with the finalizers of the extension resources in it; if the garden was restored as it was "+
+			"before a move to this seed, this etcd-main is the latest, and spec.bucketName of the BackupEntry has to be %q", entry.Spec.BucketName, own)
 	case etcdExists:
 		return "", nil
 	case entry == nil:

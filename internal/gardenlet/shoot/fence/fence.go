@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +39,8 @@ const (
 	name = "shoot-fence"
 	// Confirmation is how long a Shoot has to be away before its control plane is fenced, so that a moment in which the garden does not know it is not enough.
 	Confirmation = time.Minute
+	// workers is how many control planes are fenced at a time: a seed that comes back may have hundreds.
+	workers = 20
 	// repetition is how often a fenced control plane is checked and reported, until its namespace is deleted.
 	repetition  = time.Hour
 	passTimeout = time.Minute
@@ -63,17 +66,15 @@ type reconciler struct {
 	Values
 	seedCache, gardenCache client.Reader
 	recorder               events.EventRecorder
-	// away is since when Shoots are known to be away, by the namespace of their control planes. There is one worker.
-	away map[string]time.Time
+	// away has since when the cache lacks a Shoot, by the namespace of its control plane.
+	away sync.Map
 }
 
 // Add adds the controller to a manager, whose cluster is the seed.
 func Add(mgr manager.Manager, v Values) error {
-	r := &reconciler{
-		Values: v, seedCache: mgr.GetClient(), gardenCache: v.Garden.GetClient(), recorder: v.Garden.GetEventRecorder(name), away: map[string]time.Time{},
-	}
+	r := &reconciler{Values: v, seedCache: mgr.GetClient(), gardenCache: v.Garden.GetClient(), recorder: v.Garden.GetEventRecorder(name)}
 	return builder.ControllerManagedBy(mgr).Named(name).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1, ReconciliationTimeout: passTimeout}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, ReconciliationTimeout: passTimeout}).
 		For(&corev1.Namespace{}, builder.WithPredicates(predicate.NewPredicateFuncs(isControlPlane), predicate.Funcs{
 			UpdateFunc: func(event.UpdateEvent) bool { return false },
 		})).
@@ -98,20 +99,22 @@ func controlPlane(_ context.Context, shoot *corev1beta1.Shoot) []reconcile.Reque
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	namespace := &corev1.Namespace{}
 	if err := r.seedCache.Get(ctx, request.NamespacedName, namespace); err != nil || namespace.DeletionTimestamp != nil || !isControlPlane(namespace) {
-		delete(r.away, request.Name)
+		r.away.Delete(request.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	shoot, err := r.shootAway(ctx, namespace.Name)
-	if err != nil || shoot == nil {
-		delete(r.away, request.Name)
+	if here, err := technicalid.Shoot(ctx, r.gardenCache, namespace.Name); err != nil || here != nil {
+		r.away.Delete(request.Name)
 		return reconcile.Result{}, err
 	}
 	now := r.Clock.Now()
-	if _, known := r.away[request.Name]; !known {
-		r.away[request.Name] = now
-	}
-	if wait := r.Confirmation - now.Sub(r.away[request.Name]); wait > 0 {
+	since, _ := r.away.LoadOrStore(request.Name, now)
+	if wait := r.Confirmation - now.Sub(since.(time.Time)); wait > 0 { //nolint:forcetypeassert // all values are times
 		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	shoot, err := r.shootAway(ctx, namespace.Name)
+	if err != nil || shoot == nil {
+		r.away.Delete(request.Name)
+		return reconcile.Result{}, err
 	}
 	if err := errors.Join(r.stop(ctx, namespace.Name), r.releaseDNS(ctx, namespace.Name)); err != nil {
 		return kube.Result(err)
@@ -119,12 +122,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: repetition}, r.report(ctx, namespace.Name, shoot)
 }
 
-// shootAway returns the Shoot of a control plane if it does not belong to this seed. Two sources have to agree, the cache and the API server, as a single
-// answer may come from a garden whose authorizer does not run.
+// shootAway returns the Shoot of a control plane if the API server of the garden says, like the cache, that it does not belong to this seed. A single answer
+// may come from a garden whose authorizer does not run. This one takes seconds, as clients of the garden repeat requests that are forbidden.
 func (r *reconciler) shootAway(ctx context.Context, namespace string) (*corev1beta1.Shoot, error) {
-	if here, err := technicalid.Shoot(ctx, r.gardenCache, namespace); err != nil || here != nil {
-		return nil, err
-	}
 	c, err := extension.ReadCluster(ctx, r.SeedAPI, namespace)
 	if err != nil || c == nil || c.Shoot == nil {
 		return nil, err

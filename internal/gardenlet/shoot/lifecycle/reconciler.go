@@ -149,7 +149,7 @@ func (r *reconciler) checkNamespace(v verdict, o *observed.State) error {
 		return nil
 	}
 	return fmt.Errorf("namespace %q with the control plane does not exist in seed %q, where the shoot was reconciled before: it is not created again, "+
-		"as its credentials and machines would be lost; bring the seed's cluster back, or restore the shoot on another seed with gardenctl recover", o.Namespace, r.SeedName)
+		"as its credentials and machines would be lost; bring the seed's cluster back, or hand the shoot over to the seed that has or restores it, see docs/migration.md", o.Namespace, r.SeedName)
 }
 
 // operate runs the flow of an operation.
