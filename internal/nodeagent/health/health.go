@@ -5,6 +5,7 @@ package health
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,7 +50,7 @@ type Systemd interface {
 type Check struct {
 	// Unit is restarted if it is unhealthy.
 	Unit string
-	// Run returns why the unit is unhealthy, nil if it is healthy.
+	// Run returns why the unit is unhealthy, nil if it is healthy. The Node is nil if it does not exist any more.
 	Run func(ctx context.Context, node *corev1.Node) error
 
 	since time.Time // when the first of the failures in a row was observed; zero if the last check succeeded
@@ -89,8 +91,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	node := &corev1.Node{}
-	if err := r.Client.Get(ctx, request.NamespacedName, node); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	if err := r.Client.Get(ctx, request.NamespacedName, node); apierrors.IsNotFound(err) {
+		node = nil
+	} else if err != nil {
+		return reconcile.Result{}, err
 	}
 	for _, check := range r.Checks {
 		if err := r.check(ctx, check, node); err != nil {
@@ -115,8 +119,10 @@ func (r *reconciler) check(ctx context.Context, check *Check, node *corev1.Node)
 		return nil
 	}
 	logf.FromContext(ctx).Info("Restarting unit", "unit", check.Unit, "reason", unhealthy.Error(), "since", check.since)
-	r.Recorder.Eventf(node, nil, corev1.EventTypeWarning, "Unhealthy", "Restart", "Restarting unit %s, which has been unhealthy for %s: %v",
-		check.Unit, now.Sub(check.since).Round(time.Second), unhealthy)
+	if node != nil {
+		r.Recorder.Eventf(node, nil, corev1.EventTypeWarning, "Unhealthy", "Restart", "Restarting unit %s, which has been unhealthy for %s: %v",
+			check.Unit, now.Sub(check.since).Round(time.Second), unhealthy)
+	}
 	check.since = time.Time{}
 	if err := r.Systemd.Restart(ctx, check.Unit); err != nil {
 		return fmt.Errorf("restart unit %s: %w", check.Unit, err)
@@ -143,7 +149,8 @@ func Containerd(socket string) *Check {
 	}}
 }
 
-// Kubelet checks the kubelet at its health endpoint, and that its Node has an address, without which pods get no network.
+// Kubelet checks the kubelet at its health endpoint, and that its Node exists, and has an address, without which pods get no network. The Node of a machine that
+// joined after the last backup of etcd is gone when that is restored, and the kubelet creates it only when it starts.
 func Kubelet(url string) *Check {
 	return &Check{Unit: extensionsv1alpha1.OperatingSystemConfigUnitNameKubeletService, Run: func(ctx context.Context, node *corev1.Node) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -159,6 +166,9 @@ func Kubelet(url string) *Check {
 		}
 		if answer.StatusCode != http.StatusOK {
 			return fmt.Errorf("kubelet answers %s", answer.Status)
+		}
+		if node == nil {
+			return errors.New("its Node does not exist any more")
 		}
 		return hasAddress(node)
 	}}

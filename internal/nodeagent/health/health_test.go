@@ -64,6 +64,28 @@ func TestUnitIsRestartedWhenItIsUnhealthyForAWhile(t *testing.T) {
 	}
 }
 
+// A restored etcd may not have the Node, which the kubelet creates when it starts.
+func TestKubeletIsRestartedWhenItsNodeIsGone(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	defer server.Close()
+	clock, units := clocktesting.NewFakeClock(time.Unix(1000, 0)), &systemdfake.Systemd{}
+	r := &reconciler{Values{
+		Client: fake.NewFakeClient(), Recorder: events.NewFakeRecorder(10), Clock: clock, Systemd: units, Checks: []*Check{Kubelet(server.URL)},
+	}}
+	request := reconcile.Request{}
+	request.Name = "n"
+	for _, want := range []int{0, 0, 1, 1} {
+		result, err := r.Reconcile(t.Context(), request)
+		if err != nil || result.RequeueAfter != checkEvery {
+			t.Fatalf("Reconcile() = %v, %v", result, err)
+		}
+		if got := units.Unit("kubelet.service").Starts; got != want {
+			t.Errorf("kubelet was started %d times, want %d", got, want)
+		}
+		clock.Step(checkEvery)
+	}
+}
+
 func TestContainerd(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	check := Containerd(socket)
