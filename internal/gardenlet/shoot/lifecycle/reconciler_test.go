@@ -148,12 +148,12 @@ func TestLostControlPlaneIsNotCreatedAgain(t *testing.T) {
 		exists  bool
 		refused bool
 	}{
-		"reconcile":                {v: verdict{action: reconcileShoot, operation: corev1beta1.LastOperationTypeReconcile}, refused: true},
-		"reconcile what is there":  {v: verdict{action: reconcileShoot, operation: corev1beta1.LastOperationTypeReconcile}, exists: true},
-		"create":                   {v: verdict{action: reconcileShoot, operation: corev1beta1.LastOperationTypeCreate}},
-		"restore":                  {v: verdict{action: reconcileShoot, operation: corev1beta1.LastOperationTypeRestore}},
-		"delete":                   {v: verdict{action: deleteShoot, operation: corev1beta1.LastOperationTypeDelete}},
-		"migrate what is released": {v: verdict{action: migrateShoot, operation: corev1beta1.LastOperationTypeMigrate}},
+		"reconcile":                 {v: verdict{action: reconcileShoot, operation: corev1beta1.LastOperationTypeReconcile}, refused: true},
+		"reconcile one that exists": {v: verdict{action: reconcileShoot, operation: corev1beta1.LastOperationTypeReconcile}, exists: true},
+		"create":                    {v: verdict{action: reconcileShoot, operation: corev1beta1.LastOperationTypeCreate}},
+		"restore":                   {v: verdict{action: reconcileShoot, operation: corev1beta1.LastOperationTypeRestore}},
+		"delete":                    {v: verdict{action: deleteShoot, operation: corev1beta1.LastOperationTypeDelete}},
+		"migrate what is released":  {v: verdict{action: migrateShoot, operation: corev1beta1.LastOperationTypeMigrate}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
