@@ -63,6 +63,12 @@ build-amd64: ## Build the binary with all server components for amd64, into bin/
 build-arm64: ## Build the binary with all server components for arm64, into bin/arm64.
 	@GOOS=linux GOARCH=arm64 $(BUILD)arm64/ ./cmd/gardener
 
+.PHONY: arm64
+arm64: deps tools build-arm64 ## Build all products for arm64 that this machine can, and start the programs of all images, emulated by QEMU.
+	@hack/deps.sh qemu-user
+	@bin/distribution build --all --arch arm64
+	@go test -count=1 -timeout 30m -v ./test/emulation -all
+
 .PHONY: tools
 tools: ## Build the command line tools, and the binary with all server components, into bin/.
 	@test -e bin/gardener || echo "Compiling Gardener: some minutes the first time"

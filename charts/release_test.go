@@ -105,7 +105,10 @@ func TestLint(t *testing.T) {
 		"gardenlet":                 {charts.Gardenlet, "config: {seedConfig: {metadata: {name: local}}}"},
 		"gardenlet with all values": {charts.Gardenlet, allGardenletValues},
 		"provider-hosts":            {charts.ProviderHosts, "{image: registry.example/gardener:v1, gardener: {seed: {name: local}}}"},
-		"provider-local":            {charts.ProviderLocal, "{image: registry.example/gardener:v1, gardener: {seed: {name: local}}}"},
+		"provider-hosts for a garden": {
+			charts.ProviderHosts, "{image: registry.example/gardener:v1, gardener: {runtimeCluster: {enabled: true, priorityClassName: gardener-garden-system-200}}}",
+		},
+		"provider-local": {charts.ProviderLocal, "{image: registry.example/gardener:v1, gardener: {seed: {name: local}}}"},
 		"provider-local for a garden": {
 			charts.ProviderLocal, "{image: registry.example/gardener:v1, gardener: {runtimeCluster: {enabled: true, priorityClassName: gardener-garden-system-200}}}",
 		},

@@ -2,8 +2,8 @@
 # Writes the CustomResourceDefinitions of our API groups. Usage: hack/generate-crds.sh [DIRECTORY]
 #
 # DIRECTORY is the root of the tree to work on, this one by default. The manifests come from the Go types in api/ and go to
-# internal/component/crds/<group>/, from where Go embeds them, and those of the gardener-operator and of provider-hosts to their charts. Running it twice
-# changes nothing.
+# internal/component/crds/<group>/, or pkg/extension/crds/<group>/ if authors of extensions need them, from where Go embeds them, and those of the
+# gardener-operator and of provider-hosts to their charts. Running it twice changes nothing.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -23,6 +23,7 @@ go tool -modfile="$tools" controller-gen crd:generateEmbeddedObjectMeta=true,all
 
 for package in "${packages[@]}"; do
   target=internal/component/crds/$package
+  if [[ $package == extensions || $package == resources ]]; then target=pkg/extension/crds/$package; fi
   mkdir -p "$target"
   rm -f "$target"/*.yaml # also removes manifests of removed kinds
   mv "$out/$package".*.yaml "$target/"
@@ -40,7 +41,7 @@ done
 go tool -modfile="$tools" controller-gen crd paths=./api/provider/hosts/v1alpha1 output:crd:dir="$out"
 for kind in hosts hostclaims addresspools addressclaims; do
   sed '0,/^  annotations:$/s||&\n    resources.gardener.cloud/keep-object: "true"|' \
-    "$out/hosts.provider.extensions.gardener.cloud_$kind.yaml" > "charts/provider-hosts/templates/crd-$kind.yaml"
+    "$out/hosts.provider.extensions.gardener.cloud_$kind.yaml" > "charts/provider-hosts/definitions/crd-$kind.yaml"
 done
 
 # CustomResourceDefinitions of other projects, from their modules. Their versions may be in a go.mod that is not in a copy of the tree.

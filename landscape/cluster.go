@@ -32,6 +32,7 @@ import (
 	authenticationv1alpha1 "gardener.cloud/gardener/api/authentication/v1alpha1"
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	hostsv1alpha1 "gardener.cloud/gardener/api/provider/hosts/v1alpha1"
@@ -252,7 +253,7 @@ func (l *Landscape) Client(cluster string) (client.WithWatch, error) {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiregistrationv1.AddToScheme(scheme),
 		corev1beta1.AddToScheme(scheme), gardencorev1.AddToScheme(scheme), authenticationv1alpha1.AddToScheme(scheme),
 		machinev1alpha1.AddToScheme(scheme), operatorv1alpha1.AddToScheme(scheme), seedmanagementv1alpha1.AddToScheme(scheme),
-		apiextensionsv1.AddToScheme(scheme), hostsv1alpha1.AddToScheme(scheme)); err != nil {
+		apiextensionsv1.AddToScheme(scheme), hostsv1alpha1.AddToScheme(scheme), druidv1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	return client.NewWithWatch(config, client.Options{Scheme: scheme})

@@ -177,7 +177,8 @@ func (u *upRun) enterHosts(ctx context.Context, hosts []client.Object, report fu
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(kube.Apply(ctx, seed, fieldOwner, extension), applyToGarden(ctx, garden, samples...)); err != nil {
+	registered := retryReplaced(func() error { return kube.Apply(ctx, seed, fieldOwner, extension) })
+	if err := errors.Join(registered, applyToGarden(ctx, garden, samples...)); err != nil {
 		return err
 	}
 	if err := kube.Await(ctx, seed, &apiextensionsv1.CustomResourceDefinitionList{}, inventoryServed, report); err != nil {

@@ -179,7 +179,9 @@ func seedRules() []rule {
 			group: seedManagementGroup, resource: "gardenlets", kind: graph.Gardenlet, only: extension, related: read,
 			namespace: constants.GardenNamespace, subresources: status, fields: []selector{{"metadata.name", "<seed>"}},
 		},
-		{group: seedManagementGroup, resource: "managedseeds", kind: graph.ManagedSeed, related: all(read, change), subresources: status, labels: byLabel},
+		// A gardenlet deploys what is in a ManagedSeed, with the permissions of an administrator: extensions only read it.
+		{group: seedManagementGroup, resource: "managedseeds", kind: graph.ManagedSeed, only: gardenlet, related: all(read, change), subresources: status, labels: byLabel},
+		{group: seedManagementGroup, resource: "managedseeds", kind: graph.ManagedSeed, only: extension, related: read, subresources: status, labels: byLabel},
 		{resource: "namespaces", kind: graph.Namespace, related: read},
 		{group: coreGroup, resource: "projects", kind: graph.Project, related: read},
 		{group: coreGroup, resource: "secretbindings", kind: graph.SecretBinding, related: read},
@@ -252,8 +254,12 @@ func shootRules() []rule {
 			}, subresources: true, reason: "its name does not begin with that of the shoot"},
 		}},
 		{
-			group: seedManagementGroup, resource: "managedseeds", kind: graph.ManagedSeed,
+			group: seedManagementGroup, resource: "managedseeds", kind: graph.ManagedSeed, only: gardenlet,
 			related: all(read, change), namespace: shootNamespace, subresources: status, fields: []selector{{"spec.shoot.name", "<shoot>"}},
+		},
+		{
+			group: seedManagementGroup, resource: "managedseeds", kind: graph.ManagedSeed, only: extension,
+			related: read, namespace: shootNamespace, subresources: status, fields: []selector{{"spec.shoot.name", "<shoot>"}},
 		},
 		{resource: "namespaces", kind: graph.Namespace, related: read},
 		{group: coreGroup, resource: "projects", kind: graph.Project, related: read},

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -304,6 +305,54 @@ func TestOldVolumeIsBetterThanADamagedBackup(t *testing.T) {
 	}
 }
 
+// TestLargeDatabaseIsRestoredOnItsVolume is about a database that is larger than half of its volume, which is lost or damaged.
+func TestLargeDatabaseIsRestoredOnItsVolume(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root can mount a volume")
+	}
+	m := newCluster(t).member(0)
+	c := m.run()
+	value := strings.Repeat("x", 1<<20)
+	for i := range 120 {
+		put(t, c, fmt.Sprintf("key/%03d", i), value)
+	}
+	m.post("/snapshot/full")
+	put(t, c, "last", "acknowledged")
+	m.post("/snapshot/delta")
+	m.kill()
+	volume := filepath.Dir(m.config.DataDir)
+	mount(t, volume, "size=290m") // 120 for the database, and twice 64 for write-ahead logs
+	for _, loss := range []struct {
+		of string
+		do func() error
+	}{
+		{"the volume", func() error { return nil }},
+		{"the end of the database", func() error { return os.Truncate(filepath.Join(m.config.DataDir, "member", "snap", "db"), 110<<20) }},
+	} {
+		if err := loss.do(); err != nil {
+			t.Fatal(err)
+		}
+		c := m.run()
+		response, err := c.Get(t.Context(), "", clientv3.WithPrefix(), clientv3.WithCountOnly())
+		if err != nil || response.Count != 121 {
+			t.Errorf("%d keys after the loss of %s, want 121 (%v)", response.Count, loss.of, err)
+		}
+		m.kill()
+	}
+
+	// A volume that is too small says so.
+	if err := os.RemoveAll(m.config.DataDir); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("", volume, "", syscall.MS_REMOUNT, "size=100m"); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.initialize(); err == nil || !strings.Contains(err.Error(), "spec.storageCapacity") {
+		t.Errorf("error of a volume that is too small: %v", err)
+	}
+}
+
 // TestUnreachableStoreStopsAnEmptyEtcd is about an etcd without data whose backup cannot be read.
 func TestUnreachableStoreStopsAnEmptyEtcd(t *testing.T) {
 	t.Parallel()
@@ -317,6 +366,22 @@ func TestUnreachableStoreStopsAnEmptyEtcd(t *testing.T) {
 	if _, err := os.Stat(m.config.Etcd.ConfigFile); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("etcd may start: %v", err)
 	}
+}
+
+// mount mounts a file system of limited size on a directory.
+func mount(t *testing.T, directory, options string) {
+	t.Helper()
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("volume", directory, "tmpfs", 0, options); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(directory, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func openStore(t *testing.T, m *member) *snapstore.Store {

@@ -9,14 +9,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -74,11 +78,11 @@ func (p *Puller) Pull(ctx context.Context, repository *gardencorev1.OCIRepositor
 	if err != nil {
 		return nil, err
 	}
-	descriptor, err := remote.Head(reference, options...)
+	hash, err := lookUp(reference, options)
 	if err != nil {
 		return nil, fmt.Errorf("look up chart %q: %w", reference, err)
 	}
-	digest := reference.Context().Digest(descriptor.Digest.String())
+	digest := reference.Context().Digest(hash.String())
 	if archive := p.find(digest, access); archive != nil {
 		return archive, nil
 	}
@@ -131,9 +135,30 @@ func (p *Puller) PullFor(ctx context.Context, reader client.Reader, repository *
 		if err := reader.Get(ctx, key, found); err != nil {
 			return nil, fmt.Errorf("read Secret %q: %w", key, err)
 		}
+		if len(found.Data[secret.key]) == 0 {
+			return nil, fmt.Errorf("the Secret %q has no key %q", key, secret.key)
+		}
 		*secret.into = found.Data[secret.key]
 	}
 	return p.Pull(ctx, repository, access)
+}
+
+// lookUp returns the digest of what a reference names.
+func lookUp(reference name.Reference, options []remote.Option) (v1.Hash, error) {
+	descriptor, err := remote.Head(reference, options...)
+	if err == nil {
+		return descriptor.Digest, nil
+	}
+	var answer *transport.Error
+	if !errors.As(err, &answer) {
+		return v1.Hash{}, err
+	}
+	// Some registries have no HEAD, and none can say in its answer what is wrong.
+	manifest, err := remote.Get(reference, options...)
+	if err != nil {
+		return v1.Hash{}, err
+	}
+	return manifest.Digest, nil
 }
 
 func pull(reference name.Reference, options []remote.Option) ([]byte, error) {
@@ -195,6 +220,32 @@ func parse(repository *gardencorev1.OCIRepository) (name.Reference, error) {
 	return reference, nil
 }
 
+// credentialsFor returns those of the credentials in a .dockerconfigjson that are for a repository. As for images of pods, a key may be a registry or the
+// beginning of repositories, in which case the longest one counts, or a URL of their API.
+func credentialsFor(repository name.Repository, auths map[string]authn.AuthConfig) (credentials authn.AuthConfig, ok bool) {
+	longest := ""
+	for _, key := range slices.Sorted(maps.Keys(auths)) {
+		prefix := repositories(key)
+		if strings.HasPrefix(repository.Name()+"/", prefix+"/") && len(prefix) > len(longest) {
+			longest, credentials, ok = prefix, auths[key], true
+		}
+	}
+	return credentials, ok
+}
+
+// repositories returns the beginning of the names of the repositories that a key of .dockerconfigjson is for.
+func repositories(key string) string {
+	key = strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")
+	registry, path, _ := strings.Cut(strings.TrimSuffix(key, "/"), "/")
+	if version, rest, _ := strings.Cut(path, "/"); version == "v1" || version == "v2" {
+		path = rest
+	}
+	if registry == "docker.io" {
+		registry = name.DefaultRegistry
+	}
+	return strings.TrimSuffix(registry+"/"+path, "/")
+}
+
 func (a Access) options(ctx context.Context, reference name.Reference, blocked func(string) string) ([]remote.Option, error) {
 	options := []remote.Option{remote.WithContext(ctx)}
 	if len(a.DockerConfig) > 0 {
@@ -204,27 +255,27 @@ func (a Access) options(ctx context.Context, reference name.Reference, blocked f
 		if err := json.Unmarshal(a.DockerConfig, &config); err != nil {
 			return nil, errors.New("the pull secret does not have the format of .dockerconfigjson")
 		}
-		registry := reference.Context().RegistryStr()
-		for _, key := range []string{registry, "https://" + registry} {
-			if credentials, ok := config.Auths[key]; ok {
-				options = append(options, remote.WithAuth(authn.FromConfig(credentials)))
-				break
-			}
+		credentials, ok := credentialsFor(reference.Context(), config.Auths)
+		if !ok {
+			registry := reference.Context().RegistryStr()
+			return nil, fmt.Errorf("the pull secret has no credentials for registry %q: create it with kubectl create secret docker-registry --docker-server=%s",
+				registry, registry)
 		}
+		options = append(options, remote.WithAuth(authn.FromConfig(credentials)))
 	}
 	if len(a.CABundle) == 0 && blocked == nil {
 		return options, nil
 	}
-	transport := remote.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // documented to be one
+	roundTripper := remote.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // documented to be one
 	if len(a.CABundle) > 0 {
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(a.CABundle) {
 			return nil, errors.New("the CA bundle has no certificates")
 		}
-		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+		roundTripper.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
 	if blocked != nil {
-		transport.DialContext = destination.Dialer(blocked).DialContext
+		roundTripper.DialContext = destination.Dialer(blocked).DialContext
 	}
-	return append(options, remote.WithTransport(transport)), nil
+	return append(options, remote.WithTransport(roundTripper)), nil
 }

@@ -1,7 +1,9 @@
 package chart
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -22,7 +24,7 @@ func TestPullWithoutRegistry(t *testing.T) {
 		})
 	})
 	byTag, byDigest := &gardencorev1.OCIRepository{Ref: &tag}, &gardencorev1.OCIRepository{Ref: &digest}
-	p, other := &Puller{}, Access{DockerConfig: []byte("{}")}
+	p, other := &Puller{}, Access{DockerConfig: fmt.Appendf(nil, `{"auths":{%q:{"username":"a","password":"b"}}}`, strings.Split(tag, "/")[0])}
 	if _, err := p.Pull(t.Context(), byTag, Access{}); err != nil {
 		t.Fatal(err)
 	}

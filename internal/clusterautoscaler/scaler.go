@@ -93,7 +93,7 @@ type Scaler struct {
 	seen    map[string]remembered   // the last node of each group
 	wrote   map[types.UID]int64     // generations of MachineDeployments
 	short   map[string]time.Time    // since when machines of a group do not exist
-	growing map[string]bool         // groups that wait for nodes
+	growing map[string]growth       // groups that wait for nodes
 	lost    map[types.UID]time.Time // since when machines that had joined have no node
 	// draining are nodes that are drained, by name.
 	draining map[string]*drain
@@ -126,7 +126,7 @@ func New(v Values) *Scaler {
 		nodes: core.Nodes().Lister(), pods: core.Pods().Lister(), budgets: v.Factory.Policy().V1().PodDisruptionBudgets().Lister(),
 		daemonSets: v.Factory.Apps().V1().DaemonSets().Lister(),
 		backoff:    plan.Backoff{Initial: v.Options.backoffInitial, Max: v.Options.backoffMax, Reset: v.Options.backoffReset},
-		since:      map[string]time.Time{}, seen: map[string]remembered{}, wrote: map[types.UID]int64{}, short: map[string]time.Time{}, growing: map[string]bool{}, lost: map[types.UID]time.Time{},
+		since:      map[string]time.Time{}, seen: map[string]remembered{}, wrote: map[types.UID]int64{}, short: map[string]time.Time{}, growing: map[string]growth{}, lost: map[types.UID]time.Time{},
 		draining: map[string]*drain{}, reported: map[string]string{}, wake: make(chan struct{}, 1),
 	}
 	s.lastScan.Store(start.UnixNano())
@@ -237,7 +237,7 @@ func (s *Scaler) fixSizes(ctx context.Context, st *state) (bool, error) {
 	s.forgetLost(st)
 	for _, g := range st.groups {
 		var gone []string
-		active := 0
+		active, stuck := 0, s.stuck(g, st.now)
 		for _, m := range g.machines {
 			if m.going {
 				continue
@@ -249,6 +249,8 @@ func (s *Scaler) fixSizes(ctx context.Context, st *state) (bool, error) {
 				s.fail(g, "resourceExhausted", m.Status.LastOperation.Description, st.now)
 			case late:
 				s.fail(g, "timeout", fmt.Sprintf("machine %s did not join within %s", m.Name, g.Options.MaxNodeProvisionTime), st.now)
+			case stuck && m.node == nil && !m.kept:
+				s.fail(g, "timeout", fmt.Sprintf("no machine joined within %s", g.Options.MaxNodeProvisionTime), st.now)
 			default:
 				continue
 			}
@@ -277,7 +279,7 @@ func (s *Scaler) fixSizes(ctx context.Context, st *state) (bool, error) {
 				changed = true
 			}
 		}
-		if g.Upcoming == 0 && s.growing[g.Name] && len(gone) == 0 {
+		if _, growing := s.growing[g.Name]; growing && g.Upcoming == 0 && len(gone) == 0 {
 			delete(s.growing, g.Name)
 			s.backoff.Succeed(g.Name)
 		}
@@ -286,6 +288,27 @@ func (s *Scaler) fixSizes(ctx context.Context, st *state) (bool, error) {
 		}
 	}
 	return changed, nil
+}
+
+// growth is since when a group waits for the next node, and how many it has.
+type growth struct {
+	since      time.Time
+	registered int
+}
+
+// stuck reports whether a group has waited for the next node for as long as a machine may take to become one. None of its machines need be that old: the
+// machine-controller-manager replaces those that take longer than the creation timeout of the pool.
+func (s *Scaler) stuck(g *groupState, now time.Time) bool {
+	waiting, ok := s.growing[g.Name]
+	if !ok {
+		return false
+	}
+	if g.registered > waiting.registered {
+		waiting.since = now
+	}
+	waiting.registered = g.registered
+	s.growing[g.Name] = waiting
+	return g.Upcoming > 0 && now.Sub(waiting.since) >= g.Options.MaxNodeProvisionTime
 }
 
 // withoutNode returns since when a machine has no node: since its creation or, if it had joined, since that was noticed first. The
@@ -376,7 +399,10 @@ func (s *Scaler) up(ctx context.Context, st *state) (outcome, error) {
 		}
 		texts[name] = fmt.Sprintf("%s %d->%d (max: %d)", name, from, to, g.Max)
 		g.Target, g.Upcoming = to, g.Upcoming+to-from
-		s.growing[name], s.lastUp = true, st.now
+		if _, waits := s.growing[name]; !waits {
+			s.growing[name] = growth{since: st.now, registered: g.registered}
+		}
+		s.lastUp = st.now
 		s.metrics.ups.Add(float64(to - from))
 	}
 	s.report(st, result, texts)

@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/informers"
 	fakeclient "k8s.io/client-go/kubernetes/fake"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,17 +68,6 @@ func newScaler(t *testing.T, seed client.Client, shoot *fakeclient.Clientset, cl
 func TestResourceExhausted(t *testing.T) {
 	scheme := machineScheme(t)
 	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	group := func(name string, replicas int32) []client.Object {
-		labels := map[string]string{"name": name}
-		d := &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name}}
-		d.Spec.Replicas, d.Spec.Selector = replicas, &metav1.LabelSelector{MatchLabels: labels}
-		d.Spec.Template.Spec.Class.Name = name
-		return []client.Object{d, &machinev1alpha1.MachineClass{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name}, NodeTemplate: &machinev1alpha1.NodeTemplate{
-				InstanceType: name, Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")},
-			},
-		}}
-	}
 	manager := machineManager()
 	machine := &machinev1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "a-1", Labels: map[string]string{"name": "a"}, CreationTimestamp: metav1.NewTime(clock.Now())},
@@ -84,14 +75,8 @@ func TestResourceExhausted(t *testing.T) {
 			Type: machinev1alpha1.MachineOperationCreate, State: machinev1alpha1.MachineStateFailed, ErrorCode: "ResourceExhausted", Description: "sold out",
 		}},
 	}
-	seed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(append(group("a", 1), group("b", 0)...), manager, machine)...).Build()
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "p", CreationTimestamp: metav1.NewTime(clock.Now())},
-		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
-			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable},
-		}},
-	}
-	shoot := fakeclient.NewClientset(pod)
+	seed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(append(emptyGroup("a", 1), emptyGroup("b", 0)...), manager, machine)...).Build()
+	shoot := fakeclient.NewClientset(pendingPod(clock.Now()))
 	s := newScaler(t, seed, shoot, clock, "--nodes=0:3:shoot.a", "--nodes=0:3:shoot.b")
 	for range 2 { // the first scan takes the machine back
 		if err := s.Scan(t.Context()); err != nil {
@@ -114,6 +99,86 @@ func TestResourceExhausted(t *testing.T) {
 	}
 	if until, reason := s.backoff.Resting("a", clock.Now()); until.Sub(clock.Now()) != 5*time.Minute || reason != "sold out" {
 		t.Errorf("the group rests until %s because %q", until, reason)
+	}
+}
+
+// The machine-controller-manager replaces machines that do not join before the autoscaler gives them up, and the group grows for further pods: it rests
+// nevertheless, and another grows.
+func TestMachinesThatAreReplacedBeforeTheyAreLate(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	larger := emptyGroup("larger", 0)
+	larger[1].(*machinev1alpha1.MachineClass).NodeTemplate.Capacity[corev1.ResourceCPU] = resource.MustParse("8")
+	seed := fake.NewClientBuilder().WithScheme(machineScheme(t)).WithObjects(append(append(emptyGroup("group", 0), larger...), machineManager())...).Build()
+	s := newScaler(t, seed, fakeclient.NewClientset(), clock, "--nodes=0:9:shoot.group", "--nodes=0:9:shoot.larger", "--max-node-provision-time=20m", "--expander=least-waste")
+	pods := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	s.pods = corelisters.NewPodLister(pods)
+	addPod := func(name string) {
+		t.Helper()
+		pod := pendingPod(clock.Now())
+		pod.Name, pod.UID = name, types.UID(name)
+		pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}}}
+		if err := pods.Add(pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	scan := func() map[string]int32 {
+		t.Helper()
+		if err := s.Scan(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		deployments, got := &machinev1alpha1.MachineDeploymentList{}, map[string]int32{}
+		if err := seed.List(t.Context(), deployments); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range deployments.Items {
+			got[d.Name] = d.Spec.Replicas
+		}
+		return got
+	}
+	machine := &machinev1alpha1.Machine{}
+	for i := range 3 { // with a creation timeout of 8 minutes
+		addPod(fmt.Sprint("p", i))
+		if i > 0 {
+			if err := seed.Delete(t.Context(), machine); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := scan()
+		machine = &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shoot", Name: fmt.Sprint("group-", i), Labels: map[string]string{"name": "group"}, CreationTimestamp: metav1.NewTime(clock.Now()),
+		}}
+		if err := seed.Create(t.Context(), machine); err != nil {
+			t.Fatal(err)
+		}
+		if got["group"] != int32(i+1) || got["larger"] != 0 {
+			t.Fatalf("replicas %v before it is late", got)
+		}
+		clock.Step(8 * time.Minute)
+	}
+	scan() // it takes the machine back
+	if got := scan(); got["larger"] == 0 {
+		t.Errorf("replicas %v: the group does not rest", got)
+	}
+}
+
+// emptyGroup is a group without nodes.
+func emptyGroup(name string, replicas int32) []client.Object {
+	d := &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name}}
+	d.Spec.Replicas, d.Spec.Selector = replicas, &metav1.LabelSelector{MatchLabels: map[string]string{"name": name}}
+	d.Spec.Template.Spec.Class.Name = name
+	return []client.Object{d, &machinev1alpha1.MachineClass{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name}, NodeTemplate: &machinev1alpha1.NodeTemplate{
+			InstanceType: name, Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")},
+		},
+	}}
+}
+
+func pendingPod(created time.Time) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "p", CreationTimestamp: metav1.NewTime(created)},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable},
+		}},
 	}
 }
 

@@ -33,6 +33,7 @@ import (
 	"gardener.cloud/gardener/internal/controllermanager/event"
 	"gardener.cloud/gardener/internal/controllermanager/exposureclass"
 	"gardener.cloud/gardener/internal/controllermanager/managedseed"
+	"gardener.cloud/gardener/internal/controllermanager/managedseed/orphan"
 	"gardener.cloud/gardener/internal/controllermanager/managedseedset"
 	"gardener.cloud/gardener/internal/controllermanager/namespacedcloudprofile"
 	"gardener.cloud/gardener/internal/controllermanager/plant"
@@ -46,6 +47,7 @@ import (
 	"gardener.cloud/gardener/internal/controllermanager/secretbinding"
 	"gardener.cloud/gardener/internal/controllermanager/seed/care"
 	"gardener.cloud/gardener/internal/controllermanager/seed/lifecycle"
+	"gardener.cloud/gardener/internal/controllermanager/seed/registration"
 	"gardener.cloud/gardener/internal/controllermanager/seed/secrets"
 	"gardener.cloud/gardener/internal/controllermanager/shoot/conditions"
 	"gardener.cloud/gardener/internal/controllermanager/shoot/hibernation"
@@ -198,6 +200,7 @@ func AddControllers(
 			return resourcequota.Add(mgr, resourcequota.Values{ConcurrentSyncs: *c.Project.ConcurrentSyncs})
 		}},
 		{"labels of managed seeds", func() error { return managedseed.Add(mgr, managedseed.Values{ConcurrentSyncs: fixed}) }},
+		{"managed seeds without Shoot", func() error { return orphan.Add(mgr, orphan.Values{ConcurrentSyncs: fixed}) }},
 		{"managedSeedSet", func() error {
 			return managedseedset.Add(mgr, managedseedset.Values{
 				ConcurrentSyncs: *c.ManagedSeedSet.ConcurrentSyncs, MaxShootRetries: *c.ManagedSeedSet.MaxShootRetries,
@@ -213,6 +216,7 @@ func AddControllers(
 				ConcurrentSyncs: max(*c.ShootReference.ConcurrentSyncs, *c.SeedReference.ConcurrentSyncs, *c.ControllerDeploymentReference.ConcurrentSyncs),
 			})
 		}},
+		{"seed registration", func() error { return registration.Add(mgr, registration.Values{ConcurrentSyncs: fixed}) }},
 		{"seed secrets", func() error { return secrets.Add(mgr, secrets.Values{ConcurrentSyncs: fixed}) }},
 		{"seedBackupBucketsCheck and seedExtensionsCheck", func() error {
 			buckets, extensions := c.SeedBackupBucketsCheck, c.SeedExtensionsCheck

@@ -47,7 +47,8 @@ const expiredAfter = 0.75
 // defaultConditions are conditions of Nodes that say that something else is wrong. The machine-controller-manager has the same.
 const defaultConditions = "KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable"
 
-// judge compares the Leases of the nodes of a shoot with their grace period. A single Lease is no evidence: its node may be broken.
+// judge compares the Leases of the nodes of a shoot with their grace period. A single Lease that has expired is no evidence: its node may be
+// broken. A single one that is renewed is: nodes reach the API server.
 func judge(nodes []corev1.Node, leases []coordinationv1.Lease, machines []machinev1alpha1.Machine, grace time.Duration, fraction float64, now time.Time) direction {
 	renewed := map[string]time.Time{}
 	for _, lease := range leases {
@@ -69,7 +70,7 @@ func judge(nodes []corev1.Node, leases []coordinationv1.Lease, machines []machin
 	switch {
 	case total == 0:
 		return up
-	case total == 1:
+	case total == 1 && expired == 1:
 		return stay
 	case float64(expired) >= fraction*float64(total):
 		return down

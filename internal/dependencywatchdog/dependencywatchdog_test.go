@@ -96,8 +96,11 @@ func TestJudge(t *testing.T) {
 		change func([]corev1.Node, []machinev1alpha1.Machine)
 		want   direction
 	}{
-		"no nodes":                        {want: up},
-		"one node, expired":               {ages: []int{60}, want: stay},
+		"no nodes":          {want: up},
+		"one node, expired": {ages: []int{60}, want: stay},
+		"one of two is left, and renewed": {ages: []int{1, 60}, change: func(n []corev1.Node, _ []machinev1alpha1.Machine) {
+			n[1].Status.Conditions = []corev1.NodeCondition{{Type: "DiskPressure", Status: "True"}}
+		}, want: up},
 		"all are renewed":                 {ages: []int{1, 29}, want: up},
 		"at three quarters of the period": {ages: []int{30, 30}, want: up},
 		"all have expired":                {ages: []int{31, 31}, want: down},

@@ -188,7 +188,8 @@ func (b *build) buildDebian(ctx context.Context) (Layer, error) {
 	}
 	root := filepath.Join(b.temp, ".root.tar")
 	args := []string{
-		"mmdebstrap", "--architectures=" + b.d.architecture, "--mode=root", "--format=tar", "--variant=" + recipe.Variant, "--include=" + strings.Join(recipe.Packages, ","),
+		"mmdebstrap", "--architectures=" + b.d.architecture,
+		"--mode=root", "--format=tar", "--variant=" + recipe.Variant, "--include=" + strings.Join(recipe.Packages, ","),
 		"--aptopt=APT::Install-Recommends false",
 		"--skip=essential/unlink", // All archives must still be there for listPackages. They are not part of the layer.
 	}

@@ -160,13 +160,16 @@ type platformImage struct {
 	statement    statement
 }
 
+// add adds an image, unless it was added before, as its product was named twice.
 func (c *collection) add(reference, product string, image platformImage) {
 	i := slices.IndexFunc(c.images, func(known *pushImage) bool { return known.reference == reference })
 	if i < 0 {
 		i = len(c.images)
 		c.images = append(c.images, &pushImage{reference: reference, product: product})
 	}
-	c.images[i].platforms = append(c.images[i].platforms, image)
+	if !slices.ContainsFunc(c.images[i].platforms, func(known platformImage) bool { return known.architecture == image.architecture }) {
+		c.images[i].platforms = append(c.images[i].platforms, image)
+	}
 }
 
 // collect adds the images for the architecture: that with all processes of Gardener, and those of products.

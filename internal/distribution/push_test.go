@@ -187,6 +187,9 @@ func TestPush(t *testing.T) {
 		if _, _, err := p.d.Push(t.Context(), p.push); err != nil {
 			t.Fatal(err)
 		}
+		if _, _, err := p.d.Push(t.Context(), p.push, "tiny", "tiny"); err != nil {
+			t.Fatal(err)
+		}
 		if after := p.writes.Load(); after != before || strings.Contains(p.progress.String(), "pushed") {
 			t.Errorf("the second push wrote %d times:\n%s", after-before, p.progress.String())
 		}

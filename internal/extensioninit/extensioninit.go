@@ -69,7 +69,11 @@ func NewCommand() *cobra.Command {
 			if err := write(directory, v); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is written. Next: cd %s && go mod tidy && go test ./...\n", v.Name, directory)
+			next := "go mod tidy"
+			if v.Gardener != "" { // only this computer has that directory: the image and CI are built from a copy
+				next += " && go mod vendor"
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is written. Next: cd %s && %s && go test ./...\n", v.Name, directory, next)
 			return nil
 		},
 	}

@@ -32,8 +32,17 @@ func TestInit(t *testing.T) {
 		err := cmd.Execute()
 		return out.String(), err
 	}
-	arguments := []string{"init", "provider-hello", "--directory", directory, "--gardener", filepath.Join("..", "..")}
-	if out, err := run(arguments...); err != nil || !strings.Contains(out, "go mod tidy && go test") {
+	// A name for the source that can be taken away.
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := filepath.Join(t.TempDir(), "gardener")
+	if err := os.Symlink(root, source); err != nil {
+		t.Fatal(err)
+	}
+	arguments := []string{"init", "provider-hello", "--directory", directory, "--gardener", source}
+	if out, err := run(arguments...); err != nil || !strings.Contains(out, "go mod tidy && go mod vendor && go test") {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if _, err := run("init", "hello"); err == nil || !strings.Contains(err.Error(), "by --gardener") {
@@ -42,7 +51,7 @@ func TestInit(t *testing.T) {
 	if _, err := run(arguments...); err == nil || !strings.Contains(err.Error(), "already exists") {
 		t.Errorf("an existing directory is overwritten: %v", err)
 	}
-	err := filepath.WalkDir(directory, func(path string, entry os.DirEntry, err error) error {
+	err = filepath.WalkDir(directory, func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -69,17 +78,27 @@ func TestInit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, args := range [][]string{{"build", "-o", filepath.Join(t.TempDir(), "extension"), "."}, {"vet", "."}, {"test", "-v", "."}} {
+	runGo := func(flags string, args ...string) string {
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		cmd.Dir = directory
-		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod -trimpath", "GOPROXY=off", "GOSUMDB=off", "GOWORK=off", "CGO_ENABLED=0", "KUBEBUILDER_ASSETS="+assets)
+		cmd.Env = append(os.Environ(), "GOFLAGS=-trimpath "+flags, "GOPROXY=off", "GOSUMDB=off", "GOWORK=off", "CGO_ENABLED=0", "KUBEBUILDER_ASSETS="+assets)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("go %s: %v\n%s", args[0], err, out)
 		}
-		if args[0] == "test" && !strings.Contains(string(out), "--- PASS: TestContract") {
-			t.Errorf("the test of the contract was not run:\n%s", out)
-		}
+		return string(out)
+	}
+	binary := filepath.Join(t.TempDir(), "extension")
+	runGo("-mod=mod", "build", "-o", binary, ".")
+	runGo("-mod=mod", "vet", ".")
+	// Where an image is built, and in CI, there is the directory of the extension only.
+	runGo("-mod=mod", "mod", "vendor")
+	if err := os.Remove(source); err != nil {
+		t.Fatal(err)
+	}
+	runGo("", "build", "-o", binary, ".")
+	if out := runGo("", "test", "-v", "."); !strings.Contains(out, "--- PASS: TestContract") {
+		t.Errorf("the test of the contract was not run:\n%s", out)
 	}
 }
 

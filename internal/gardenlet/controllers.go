@@ -92,7 +92,8 @@ func (a *agent) addSeedControllers(garden *gardenCluster) error {
 		}),
 		general.Add(a.Manager, general.Values{
 			NamespaceSelectors: append(resourcemanager.SeedNamespaces(), c.NetworkPolicy.AdditionalNamespaceSelectors...),
-			Networks:           a.networks(garden.GetClient()), Concurrency: *c.NetworkPolicy.ConcurrentSyncs, FieldOwner: Name,
+			Networks:           a.networks(garden.GetClient()), NetworksOf: &corev1beta1.Seed{}, Cache: garden.GetCache(),
+			Concurrency: *c.NetworkPolicy.ConcurrentSyncs, FieldOwner: Name,
 		}),
 		vpaevictionrequirements.Add(a.Manager, vpaevictionrequirements.Values{
 			SeedAPI: a.seedAPI, ConcurrentSyncs: *c.VPAEvictionRequirements.ConcurrentSyncs, Clock: a.clock,

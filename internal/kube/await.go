@@ -2,9 +2,11 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"sync"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -39,10 +41,13 @@ func AwaitKind(
 		default: // A check that has yet to start will see this change too.
 		}
 	}
+	var listed atomic.Pointer[error]
 	listWatch := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
 			fresh := list.DeepCopyObject().(client.ObjectList) //nolint:forcetypeassert // a copy has its original's type
-			return fresh, c.List(ctx, fresh, append(options, &client.ListOptions{Raw: &raw})...)
+			err := c.List(ctx, fresh, append(options, &client.ListOptions{Raw: &raw})...)
+			listed.Store(&err)
+			return fresh, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
 			return c.Watch(ctx, list, append(options, &client.ListOptions{Raw: &raw})...)
@@ -66,7 +71,11 @@ func AwaitKind(
 	select {
 	case <-informer.HasSyncedChecker().Done():
 	case <-ctx.Done():
-		return fmt.Errorf("list %T: %w", list, context.Cause(ctx))
+		var last error
+		if err := listed.Load(); err != nil {
+			last = *err
+		}
+		return fmt.Errorf("list %T: %w", list, errors.Join(last, context.Cause(ctx)))
 	}
 	for {
 		objects := make([]client.Object, 0)

@@ -25,7 +25,7 @@ import (
 // testHosts plays provider-hosts, which gives a claim a host and takes it away.
 func testHosts(t *testing.T, s *scenario) {
 	definition := &apiextensionsv1.CustomResourceDefinition{}
-	content, err := os.ReadFile("../../charts/provider-hosts/templates/crd-hostclaims.yaml")
+	content, err := os.ReadFile("../../charts/provider-hosts/definitions/crd-hostclaims.yaml")
 	if err := errors.Join(err, yaml.Unmarshal(content, definition), crds.Deploy(t.Context(), s, "test", definition)); err != nil {
 		t.Fatal(err)
 	}

@@ -1010,6 +1010,21 @@ func (s *scenario) updated(t *testing.T, before []*machinev1alpha1.Machine, othe
 	}, client.InNamespace(s.namespace))
 }
 
+// protected waits until a class of machines is protected with its Secret, and another one is not.
+func (s *scenario) protected(t *testing.T, class, other string) {
+	t.Helper()
+	for name, want := range map[string]bool{class: true, other: false} {
+		check := func(object client.Object) error {
+			if found := object.GetFinalizers(); (len(found) > 0) != want {
+				return fmt.Errorf("%T %s has finalizers %v", object, name, found)
+			}
+			return nil
+		}
+		env.Await(t, s.site, env.Named[*machinev1alpha1.MachineClass](s.namespace, name), func(c *machinev1alpha1.MachineClass) error { return check(c) })
+		env.Await(t, s.site, env.Named[*corev1.Secret](s.namespace, name), func(secret *corev1.Secret) error { return check(secret) })
+	}
+}
+
 func toNew(d *machinev1alpha1.MachineDeployment) {
 	d.Spec.Template.Spec.Class.Name = "new"
 	metav1.SetMetaDataLabel(&d.Spec.Template.Spec.NodeTemplate.ObjectMeta, "version", "new")
@@ -1071,6 +1086,7 @@ func testInPlace(t *testing.T, s *scenario) {
 		}
 	})
 	s.updated(t, before, 0)
+	s.protected(t, "new", "old")
 }
 
 // testManual has a deployment whose machines are updated when the user selects their Nodes, and then one with a surge.
@@ -1112,6 +1128,7 @@ func testManual(t *testing.T, s *scenario) {
 		}
 		return allRunning(found, 2)
 	})
+	s.protected(t, "new", "old")
 
 	step("with a surge, as many machines are other ones")
 	s.edit(t, deployment, func(d *machinev1alpha1.MachineDeployment) {

@@ -242,7 +242,10 @@ func (m machine) addControllers(mgr manager.Manager, clk clock.Clock, c *Config,
 		lease.Add(mgr, lease.Values{Cache: cached, API: api, Clock: clk}),
 		node.Add(mgr, node.Values{Client: cached, Recorder: recorder, Systemd: m.systemd}),
 		token.Add(mgr, tokens),
-		health.Add(mgr, health.Values{Client: cached, Recorder: recorder, Clock: clk, Systemd: m.systemd, Checks: m.checks}),
+		health.Add(mgr, health.Values{
+			Client: cached, Recorder: recorder, Clock: clk, Systemd: m.systemd, Hostname: m.hostname, Checks: m.checks,
+			Joined: func() bool { return m.root.Exists(componentosc.KubeletKubeconfig) },
+		}),
 		unitcheck.Add(mgr, unitcheck.Values{
 			Client: cached, Clock: clk, Root: m.root, Systemd: m.systemd,
 			SyncPeriod: c.Controllers.SystemdUnitCheck.SyncPeriod.Duration, StuckThreshold: c.Controllers.SystemdUnitCheck.StuckThreshold.Duration,

@@ -97,7 +97,8 @@ func (o *Operator) AddGarden(_ context.Context, mgr manager.Manager) error {
 	return errors.Join(
 		general.Add(mgr, general.Values{
 			NamespaceSelectors: append(resourcemanager.SeedNamespaces(), c.NetworkPolicy.AdditionalNamespaceSelectors...),
-			Networks:           networks(mgr.GetClient()), Concurrency: ptr.Deref(c.NetworkPolicy.ConcurrentSyncs, 1), FieldOwner: Name,
+			Networks:           networks(mgr.GetClient()), NetworksOf: &operatorv1alpha1.Garden{}, Cache: mgr.GetCache(),
+			Concurrency: ptr.Deref(c.NetworkPolicy.ConcurrentSyncs, 1), FieldOwner: Name,
 		}),
 	)
 }

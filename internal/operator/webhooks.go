@@ -26,7 +26,7 @@ func (o *Operator) addWebhooks() error {
 				return virtualcluster.Remaining(ctx, o.RuntimeAPI, connection)
 			},
 		},
-		configuration.PathExtensionValidation: &extension.Validator{Decoder: decoder},
+		configuration.PathExtensionValidation: &extension.Validator{Reader: o.RuntimeAPI, Decoder: decoder},
 		configuration.PathNamespaceDeletion:   &namespacedeletion.Handler{Reader: o.RuntimeAPI},
 		configuration.PathAuditPolicies:       &auditpolicy.Handler{Reader: o.RuntimeAPI, Decoder: decoder},
 	} {

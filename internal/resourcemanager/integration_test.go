@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -40,7 +42,9 @@ import (
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/crds"
+	"gardener.cloud/gardener/internal/component/gateway"
 	component "gardener.cloud/gardener/internal/component/resourcemanager"
+	"gardener.cloud/gardener/internal/component/shootaccess"
 	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/process"
@@ -58,6 +62,7 @@ func TestControllers(t *testing.T) {
 	t.Run("a static token that is not used is invalidated", w.staticToken)
 	t.Run("network policies follow a Service", w.networkPolicies)
 	t.Run("the API server calls the webhooks", w.webhooks)
+	t.Run("pods of a control plane are sent to the gateway, and may connect to it", w.loadBalancing)
 	t.Run("the taint of a new node is removed, and it gets its delay", w.node)
 	t.Run("so is one that it gets later, after an update in place", w.taintAgain)
 	t.Run("the taint of a node is removed when its last critical pod is ready", w.criticalPod)
@@ -93,6 +98,7 @@ func start(t *testing.T) *testCluster {
 	env.AwaitServed[*resourcesv1alpha1.ManagedResource](t, c)
 	settings := &config{Webhooks: component.ForSeed().Webhooks}
 	settings.Webhooks.EndpointSliceHints.Enabled, settings.Webhooks.VPAInPlaceUpdates.Enabled = true, true
+	settings.Webhooks.PodKubeAPIServerLoadBalancing.Enabled = true
 	settings.Webhooks.TokenInvalidator.Enabled, settings.Controllers.TokenInvalidator.Enabled = true, true
 	scope := component.Scope{}
 	settings.Server.Webhooks.BindAddress = "127.0.0.1"
@@ -410,6 +416,46 @@ func (w *testCluster) webhooks(t *testing.T) {
 	if err := w.DeleteAllOf(t.Context(), &apiextensionsv1.CustomResourceDefinition{}, client.MatchingLabels{"gardener.cloud/deletion-protected": "true"}); !apierrors.IsForbidden(err) {
 		t.Errorf("all definitions can be deleted at once: %v", err)
 	}
+}
+
+// loadBalancing runs after webhooks, which has waited until the API server calls them.
+func (w *testCluster) loadBalancing(t *testing.T) {
+	namespace := func(name, role string) *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"gardener.cloud/role": role}}}
+	}
+	w.create(t, namespace(gateway.Namespace, "istio-ingress"), namespace("shoot--dev--a", "shoot"),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--a", Name: "own"}},
+		gateway.LoadBalancing{Namespace: gateway.Namespace, Hosts: []string{"kube-apiserver.shoot--dev--a.svc"}}.ConfigMap("shoot--dev--a"))
+	var internal *corev1.Service
+	for _, object := range gateway.Objects(gateway.Values{TerminateTLS: true}) {
+		if service, ok := object.(*corev1.Service); ok && service.Name == gateway.InternalService {
+			internal = service
+		}
+	}
+	w.create(t, internal)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--a", Name: "p"},
+		Spec: corev1.PodSpec{
+			ServiceAccountName: "own", Containers: []corev1.Container{{Name: "c", Image: "i"}},
+			Volumes: []corev1.Volume{shootaccess.Volume("generic-token-kubeconfig-1234", "c")},
+		},
+	}
+	w.create(t, pod)
+	want := []corev1.HostAlias{{IP: internal.Spec.ClusterIP, Hostnames: []string{"kube-apiserver.shoot--dev--a.svc"}}}
+	if diff := cmp.Diff(want, pod.Spec.HostAliases); diff != "" {
+		t.Errorf("host aliases (-want +got):\n%s", diff)
+	}
+	name := "egress-to-gateway-istio-ingressgateway-internal-tcp-8443-via-istio-ingressgateway-internal-tcp-9443"
+	env.Await(t, w, env.Named[*networkingv1.NetworkPolicy]("shoot--dev--a", name), func(policy *networkingv1.NetworkPolicy) error {
+		selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
+		if err != nil {
+			return err
+		}
+		if selector.Empty() || !selector.Matches(labels.Set(pod.Labels)) {
+			return fmt.Errorf("it selects %s, and the pod has %v", selector, pod.Labels)
+		}
+		return nil
+	})
 }
 
 func (w *testCluster) node(t *testing.T) {

@@ -116,16 +116,10 @@ func wire(ctx context.Context, p *process.Process, c *config) error {
 
 // supported refuses settings of the configuration that are not implemented.
 func supported(c *config) error {
-	var errs field.ErrorList
-	for path, enabled := range map[*field.Path]bool{
-		field.NewPath("controllers", "istioClusterConfiguration"):  c.Controllers.IstioClusterConfiguration.Enabled,
-		field.NewPath("webhooks", "podKubeAPIServerLoadBalancing"): c.Webhooks.PodKubeAPIServerLoadBalancing.Enabled,
-	} {
-		if enabled {
-			errs = append(errs, field.Forbidden(path.Child("enabled"), "not supported"))
-		}
+	if c.Controllers.IstioClusterConfiguration.Enabled {
+		return field.Forbidden(field.NewPath("controllers", "istioClusterConfiguration", "enabled"), "not supported")
 	}
-	return errs.ToAggregate()
+	return nil
 }
 
 // targetOf returns the cluster that objects are applied to. It may be the source cluster.

@@ -16,6 +16,7 @@ import (
 	clientauthorizer "gardener.cloud/gardener/internal/authorizer"
 	requester "gardener.cloud/gardener/internal/authorizer/client"
 	"gardener.cloud/gardener/internal/authorizer/graph"
+	"gardener.cloud/gardener/internal/kube/registeredseeds"
 )
 
 // References returns a Refusal if a gardenlet or an extension writes an object that newly refers to something it may not read. The authorizer
@@ -23,7 +24,8 @@ import (
 //
 // Gardenlets write references which are not theirs to choose, before the authorizer knows of them: those that an operator has put into the
 // Gardenlet or ManagedSeed of the seed, and of the BackupBucket those of the Seed or Shoot. The first registration of a Seed without both
-// is admitted with all references: an operator has put them into the configuration of the gardenlet.
+// is admitted with all references: an operator has put them into the configuration of the gardenlet. The certificate of a gardenlet is valid after
+// its Seed is deleted, so a further registration is not.
 func (v *Values) References(ctx context.Context, r *Request, a authorizer.Authorizer) error {
 	if r.Object == nil {
 		return nil
@@ -88,13 +90,21 @@ func referencesOf(obj client.Object) []graph.Key {
 	return refs
 }
 
-// firstRegistration reports whether a gardenlet creates its Seed, and operators have not said in the garden what is in it.
+// firstRegistration reports whether a gardenlet creates its Seed, which has not existed before, and operators have not said in the garden what is
+// in it.
 func (v *Values) firstRegistration(ctx context.Context, of requester.Seed, r *Request) (bool, error) {
 	if seed, ok := r.Object.(*corev1beta1.Seed); !ok || r.Old != nil || seed.Name != of.Name || of.Type != requester.Gardenlet {
 		return false, nil
 	}
 	declared, err := v.declarations(ctx, of.Name)
-	return len(declared) == 0, err
+	if err != nil || len(declared) > 0 {
+		return false, err
+	}
+	known, err := registeredseeds.Contains(ctx, v.KubeAPI, of.Name)
+	if err != nil {
+		return false, refuse(http.StatusInternalServerError, "%v", err)
+	}
+	return !known, nil
 }
 
 // declarations returns the Gardenlet and the ManagedSeed of a seed, as far as they exist.

@@ -78,6 +78,9 @@ func TestReferences(t *testing.T) {
 		}
 		return g
 	}
+	registered := func(name string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: meta("garden", "registered-seeds"), Data: map[string]string{name: ""}}
+	}
 	withKubeconfig := func(name string) *seedmanagementv1alpha1.Gardenlet {
 		g := gardenlet("")
 		g.Spec.KubeconfigSecretRef = &corev1.LocalObjectReference{Name: name}
@@ -127,6 +130,10 @@ func TestReferences(t *testing.T) {
 		"what its ManagedSeed names":             {users: seedUsers, obj: seed("foo", backup("declared")), old: seed("foo"), stored: []client.Object{template(managedSeed("garden", "foo", "s"), config)}},
 		"what a Gardenlet of another seed names": {users: seedUsers, obj: seed("foo", backup("declared")), old: seed("foo"), stored: []client.Object{template(managedSeed("garden", "bar", "s"), config)}, want: 403},
 		"registered by itself":                   {users: []user.Info{seedGardenletUser}, obj: seed("foo", backup("stolen"))},
+		"registered again":                       {users: seedUsers, obj: seed("foo", backup("stolen")), stored: []client.Object{registered("foo")}, want: 403},
+		"registered again, as a Gardenlet says":  {users: seedUsers, obj: seed("foo", backup("declared")), stored: []client.Object{registered("foo"), gardenlet(config)}},
+		"registered, unlike another":             {users: []user.Info{seedGardenletUser}, obj: seed("foo", backup("stolen")), stored: []client.Object{registered("bar")}},
+		"registered Seeds are unreadable":        {users: []user.Info{seedGardenletUser}, obj: seed("foo", backup("stolen")), broken: "ConfigMap", want: 500},
 		"registered by an extension":             {users: []user.Info{seedExtensionUser}, obj: seed("foo", backup("stolen")), want: 403},
 		"registered with its Gardenlet":          {users: seedUsers, obj: seed("foo", backup("declared")), stored: []client.Object{gardenlet(config)}},
 		"registered unlike its Gardenlet":        {users: seedUsers, obj: seed("foo", backup("stolen")), stored: []client.Object{gardenlet(config)}, want: 403},

@@ -66,6 +66,8 @@ func forbid(format string, args ...any) error { return refuse(http.StatusForbidd
 type Values struct {
 	// Garden reads what objects refer to. It must know objects that were written a moment ago.
 	Garden client.Reader
+	// KubeAPI reads ConfigMaps of the garden.
+	KubeAPI client.Reader
 	// Exists reports whether the object of a creation exists already, which is refused.
 	Exists func(context.Context, *Request) bool
 	Clock  clock.PassiveClock

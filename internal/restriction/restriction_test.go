@@ -80,6 +80,7 @@ func renewed(m *metav1.ObjectMeta) {
 
 func shoot(namespace, name, seed string, change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
 	s := &corev1beta1.Shoot{ObjectMeta: meta(namespace, name)}
+	s.UID = types.UID("uid-of-" + name)
 	if seed != "" {
 		s.Spec.SeedName = &seed
 	}
@@ -296,5 +297,5 @@ func values(t *testing.T, broken string, stored ...client.Object) *Values {
 			return c.List(ctx, list, opts...)
 		},
 	})
-	return &Values{Garden: garden, Clock: clocktesting.NewFakePassiveClock(now), Exists: func(context.Context, *Request) bool { return false }}
+	return &Values{Garden: garden, KubeAPI: garden, Clock: clocktesting.NewFakePassiveClock(now), Exists: func(context.Context, *Request) bool { return false }}
 }

@@ -39,6 +39,9 @@ var forSeeds = table[requester.Seed]{
 	{Rule{gardenletStatuses, updates}, typed(seedGardenlet)},
 	{Rule{internalSecrets, creations}, seedPublished(constants.ShootProjectSecretSuffixCAClient)},
 	{Rule{leases, creations}, typed(seedLease)},
+	{Rule{managedSeeds, updates}, typed(func(ctx context.Context, v *Values, _ requester.Seed, r *Request, obj *seedmanagementv1alpha1.ManagedSeed) error {
+		return v.managedSeedDomains(ctx, r, obj)
+	})},
 	{Rule{secrets, creations}, typed(seedSecret)},
 	{Rule{seeds, []admissionv1.Operation{admissionv1.Create, admissionv1.Update, admissionv1.Delete}}, seedSeed},
 	{Rule{serviceAccounts, creationsOrUpdates}, typed(seedServiceAccount)},
@@ -98,16 +101,19 @@ func onlyGardenlets(of requester.Seed, r *Request) error {
 
 func seedBackupBucket(ctx context.Context, v *Values, of requester.Seed, r *Request) error {
 	if r.Operation == admissionv1.Create {
-		return typed(func(_ context.Context, _ *Values, of requester.Seed, _ *Request, bucket *corev1beta1.BackupBucket) error {
+		if err := typed(func(_ context.Context, _ *Values, of requester.Seed, _ *Request, bucket *corev1beta1.BackupBucket) error {
 			return ownSeed(of, bucket, bucket.Spec.SeedName)
-		})(ctx, v, of, r)
+		})(ctx, v, of, r); err != nil {
+			return err
+		}
 	}
 	seed := &corev1beta1.Seed{}
 	if err := v.read(ctx, client.ObjectKey{Name: of.Name}, seed, http.StatusInternalServerError); err != nil {
 		return err
 	}
+	// With the name of another seed's it would take the place of that one's.
 	if r.Name != string(seed.UID) {
-		return forbid("BackupBucket %q must not be deleted: only %q is the one of seed %q", r.Name, seed.UID, of.Name)
+		return forbid("BackupBucket %q is not that of seed %q, which is named by its UID, %q", r.Name, of.Name, seed.UID)
 	}
 	return nil
 }

@@ -22,11 +22,11 @@ func (v *Values) seedDomains(ctx context.Context, of requester.Seed, r *Request)
 	if !ok {
 		return refuse(http.StatusBadRequest, "unexpected object %T for %s", r.Object, r.Resource)
 	}
-	var known []string
+	var known domains
 	if old, ok := r.Old.(*corev1beta1.Seed); ok {
 		known = domainsOf(&old.Spec)
 	}
-	if unknown(seed, known) == "" {
+	if known.lacks(seed) == "" {
 		return nil
 	}
 	if free, err := v.firstRegistration(ctx, of, r); err != nil || free {
@@ -39,9 +39,9 @@ func (v *Values) seedDomains(ctx context.Context, of requester.Seed, r *Request)
 	for _, obj := range declared {
 		switch obj := obj.(type) {
 		case *seedmanagementv1alpha1.Gardenlet:
-			known = append(known, domainsIn(obj.Spec.Config)...)
+			known.add(domainsIn(obj.Spec.Config))
 		case *seedmanagementv1alpha1.ManagedSeed:
-			known = append(known, domainsIn(obj.Spec.Gardenlet.Config)...)
+			known.add(domainsIn(obj.Spec.Gardenlet.Config))
 		}
 	}
 	return v.domainsOfSeeds(ctx, seed, known)
@@ -49,12 +49,22 @@ func (v *Values) seedDomains(ctx context.Context, of requester.Seed, r *Request)
 
 // gardenletDomains refuses domains that no seed has in a Gardenlet that a gardenlet creates, as if an operator had put them there.
 func (v *Values) gardenletDomains(ctx context.Context, gardenlet *seedmanagementv1alpha1.Gardenlet) error {
-	return v.domainsOfSeeds(ctx, gardenlet, nil)
+	return v.domainsOfSeeds(ctx, gardenlet, domains{})
 }
 
-// domainsOfSeeds refuses domains of a Seed or Gardenlet that are not known, and that no seed has.
-func (v *Values) domainsOfSeeds(ctx context.Context, obj client.Object, known []string) error {
-	if unknown(obj, known) == "" {
+// managedSeedDomains refuses new domains in a ManagedSeed that a gardenlet updates: its own Seed may have them then.
+func (v *Values) managedSeedDomains(ctx context.Context, r *Request, managedSeed *seedmanagementv1alpha1.ManagedSeed) error {
+	old, ok := r.Old.(*seedmanagementv1alpha1.ManagedSeed)
+	if !ok {
+		return refuse(http.StatusBadRequest, "unexpected stored object %T for %s", r.Old, r.Resource)
+	}
+	return v.domainsOfSeeds(ctx, managedSeed, domainsIn(old.Spec.Gardenlet.Config))
+}
+
+// domainsOfSeeds refuses domains of a Seed, Gardenlet or ManagedSeed that are not known, and that no seed has. The domain for ingress is that of one seed:
+// that of another is refused, too.
+func (v *Values) domainsOfSeeds(ctx context.Context, obj client.Object, known domains) error {
+	if known.lacks(obj) == "" {
 		return nil
 	}
 	seeds := &corev1beta1.SeedList{}
@@ -62,51 +72,69 @@ func (v *Values) domainsOfSeeds(ctx context.Context, obj client.Object, known []
 		return refuse(http.StatusInternalServerError, "list Seeds: %v", err)
 	}
 	for i := range seeds.Items {
-		known = append(known, domainsOf(&seeds.Items[i].Spec)...)
+		of := domainsOf(&seeds.Items[i].Spec)
+		if seeds.Items[i].Name != obj.GetName() {
+			of.ingress = nil
+		}
+		known.add(of)
 	}
-	if domain := unknown(obj, known); domain != "" {
-		return forbid("%s %q must not get the domain %q from a gardenlet, as no seed has it: an operator has to add it to the Gardenlet or ManagedSeed of the seed, "+
+	if domain := known.lacks(obj); domain != "" {
+		return forbid("%s %q must not get the domain %q from a gardenlet, as no seed has it there: an operator has to add it to the Gardenlet or ManagedSeed of the seed, "+
 			"or else to the Seed itself, before the gardenlet has it in its configuration", kindOf(obj), obj.GetName(), domain)
 	}
 	return nil
 }
 
-// unknown is a domain of a Seed or Gardenlet that is not known.
-func unknown(obj client.Object, known []string) string {
-	var domains []string
+// domains are those in which Seeds reserve names, by what they are for. A domain that Shoots have by default must not become one for a seed only.
+type domains struct{ defaults, internal, ingress []string }
+
+func (d *domains) add(more domains) {
+	d.defaults = append(d.defaults, more.defaults...)
+	d.internal = append(d.internal, more.internal...)
+	d.ingress = append(d.ingress, more.ingress...)
+}
+
+// lacks is a domain of a Seed, Gardenlet or ManagedSeed that is not among those for the same.
+func (d *domains) lacks(obj client.Object) string {
+	var wanted domains
 	switch obj := obj.(type) {
 	case *corev1beta1.Seed:
-		domains = domainsOf(&obj.Spec)
+		wanted = domainsOf(&obj.Spec)
 	case *seedmanagementv1alpha1.Gardenlet:
-		domains = domainsIn(obj.Spec.Config)
+		wanted = domainsIn(obj.Spec.Config)
+	case *seedmanagementv1alpha1.ManagedSeed:
+		wanted = domainsIn(obj.Spec.Gardenlet.Config)
 	}
-	for _, domain := range domains {
-		if !slices.Contains(known, domain) {
-			return domain
+	for _, kind := range []struct{ wanted, known []string }{
+		{wanted.defaults, d.defaults}, {wanted.internal, d.internal}, {wanted.ingress, d.ingress},
+	} {
+		for _, domain := range kind.wanted {
+			if !slices.Contains(kind.known, domain) {
+				return domain
+			}
 		}
 	}
 	return ""
 }
 
 // domainsIn are the domains of the Seed in the configuration of a gardenlet.
-func domainsIn(config *runtime.RawExtension) []string {
+func domainsIn(config *runtime.RawExtension) domains {
 	if spec := graph.SeedTemplate(config); spec != nil {
 		return domainsOf(spec)
 	}
-	return nil
+	return domains{}
 }
 
-// domainsOf are the domains in which a Seed reserves names.
-func domainsOf(spec *corev1beta1.SeedSpec) []string {
-	var domains []string
-	for _, d := range spec.DNS.Defaults {
-		domains = append(domains, d.Domain)
+func domainsOf(spec *corev1beta1.SeedSpec) domains {
+	var d domains
+	for _, byDefault := range spec.DNS.Defaults {
+		d.defaults = append(d.defaults, byDefault.Domain)
 	}
 	if spec.DNS.Internal != nil {
-		domains = append(domains, spec.DNS.Internal.Domain)
+		d.internal = append(d.internal, spec.DNS.Internal.Domain)
 	}
 	if spec.Ingress != nil {
-		domains = append(domains, spec.Ingress.Domain)
+		d.ingress = append(d.ingress, spec.Ingress.Domain)
 	}
-	return domains
+	return d
 }

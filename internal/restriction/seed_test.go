@@ -62,9 +62,11 @@ func TestSeed(t *testing.T) {
 		return &operationsv1alpha1.Bastion{ObjectMeta: meta(project, "b"), Spec: operationsv1alpha1.BastionSpec{SeedName: seed}}
 	}
 	run(t, decide, backupBuckets, map[string]test{
-		"own":             {object: bucket("b", "foo")},
+		"own":             {object: bucket("uid-of-foo", "foo"), stored: []client.Object{seed("foo")}},
+		"without a Seed":  {object: bucket("uid-of-foo", "foo"), want: 500},
 		"of another seed": {object: bucket("b", "bar"), want: 403, names: `BackupBucket b does not belong to seed "foo"`},
 		"of no seed":      {object: bucket("b", ""), want: 403},
+		"with its name":   {object: bucket("uid-of-bar", "foo"), stored: []client.Object{seed("foo"), seed("bar")}, want: 403, names: `"uid-of-foo"`},
 		"no BackupBucket": {object: seed("b"), want: 400},
 		"updated":         {operation: update, object: bucket("b", "foo"), want: 400},
 
@@ -262,11 +264,22 @@ func TestSeed(t *testing.T) {
 		"a new domain for its ingress": {operation: update, object: seed("foo", ingress("com")), old: seed("foo"), want: 403, names: `"com"`},
 		"that of its ManagedSeed":      {operation: update, object: seed("foo", internal("com")), old: seed("foo"), stored: []client.Object{declaring}},
 		"that of its Gardenlet":        {operation: update, object: seed("foo", internal("com")), old: seed("foo"), stored: []client.Object{operators}},
-		"that of another seed":         {operation: update, object: seed("foo", byDefault("com")), old: seed("foo"), stored: []client.Object{seed("bar", internal("com"))}},
+		"that of another seed":         {operation: update, object: seed("foo", byDefault("com")), old: seed("foo"), stored: []client.Object{seed("bar", byDefault("com"))}},
+		"another's, for another use":   {operation: update, object: seed("foo", byDefault("com")), old: seed("foo"), stored: []client.Object{seed("bar", internal("com"))}, want: 403, names: `"com"`},
+		"its own, for another use":     {operation: update, object: seed("foo", ingress("com")), old: seed("foo", byDefault("com")), stored: []client.Object{seed("foo", byDefault("com"))}, want: 403, names: `"com"`},
+		"the ingress of another seed":  {operation: update, object: seed("foo", ingress("com")), old: seed("foo"), stored: []client.Object{seed("bar", ingress("com"))}, want: 403, names: `"com"`},
 		"another than its Gardenlet's": {object: seed("foo", internal("org")), stored: []client.Object{operators}, want: 403, names: `"org"`},
 		"of unreadable seeds":          {operation: update, object: seed("foo", internal("com")), old: seed("foo"), broken: "Seed", want: 500},
 	}, seedGardenletUser)
 	run(t, decide, seeds, map[string]test{"its first one": {object: seed("foo", internal("com"))}}, seedGardenletUser)
+
+	run(t, decide, managedSeeds, map[string]test{
+		"a new domain":         {operation: update, object: declaring, old: managedSeed("garden", "foo", "s"), want: 403, names: `"com"`},
+		"the same domain":      {operation: update, object: declaring, old: declaring},
+		"that of another seed": {operation: update, object: declaring, old: managedSeed("garden", "foo", "s"), stored: []client.Object{seed("bar", internal("com"))}},
+		"without the old one":  {operation: update, object: declaring, want: 400},
+		"created":              {object: declaring, want: 400},
+	}, seedUsers...)
 
 	run(t, decide, serviceAccounts, map[string]test{
 		"of the seed":       {object: account("seed-foo", "x")},

@@ -23,9 +23,7 @@ import (
 
 // forShoots are the rules for gardenlets and extensions of self-hosted shoots.
 var forShoots = table[requester.Shoot]{
-	{Rule{backupBuckets, creations}, typed(func(_ context.Context, _ *Values, of requester.Shoot, _ *Request, obj *corev1beta1.BackupBucket) error {
-		return ownShootRef(of, obj, obj.Spec.ShootRef)
-	})},
+	{Rule{backupBuckets, creations}, typed(shootBackupBucket)},
 	{Rule{backupEntries, creationsOrUpdates}, typed(shootBackupEntry)},
 	{Rule{certificateRequests, creations}, typed(shootCertificateRequest)},
 	{Rule{configMaps, creations}, shootPublished(constants.ShootProjectSecretSuffixCACluster, constants.ShootProjectConfigMapSuffixCAKubelet)},
@@ -116,6 +114,20 @@ func ownShootRef(of requester.Shoot, obj client.Object, ref *corev1.ObjectRefere
 	return forbid("%s %s does not belong to shoot %s", kindOf(obj), shown(client.ObjectKeyFromObject(obj)), of)
 }
 
+func shootBackupBucket(ctx context.Context, v *Values, of requester.Shoot, r *Request, bucket *corev1beta1.BackupBucket) error {
+	if err := ownShootRef(of, bucket, bucket.Spec.ShootRef); err != nil {
+		return err
+	}
+	shoot := &corev1beta1.Shoot{}
+	if err := v.read(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, shoot, http.StatusInternalServerError); err != nil {
+		return err
+	}
+	if bucket.Name != string(shoot.UID) {
+		return forbid("BackupBucket %q is not that of shoot %s, which is named by its UID, %q", bucket.Name, of, shoot.UID)
+	}
+	return nil
+}
+
 func shootBackupEntry(ctx context.Context, v *Values, of requester.Shoot, r *Request, entry *corev1beta1.BackupEntry) error {
 	if old, ok := r.Old.(*corev1beta1.BackupEntry); ok {
 		if old.Spec.BucketName == entry.Spec.BucketName {
@@ -179,12 +191,15 @@ func ownManagedSeed(of requester.Shoot, r *Request, managedSeed *seedmanagementv
 	return ownShoot(of, r, types.NamespacedName{Namespace: managedSeed.Namespace, Name: managedSeed.Spec.Shoot.Name})
 }
 
-func shootManagedSeed(_ context.Context, _ *Values, of requester.Shoot, r *Request, _ *seedmanagementv1alpha1.ManagedSeed) error {
+func shootManagedSeed(ctx context.Context, v *Values, of requester.Shoot, r *Request, managedSeed *seedmanagementv1alpha1.ManagedSeed) error {
 	stored, ok := r.Old.(*seedmanagementv1alpha1.ManagedSeed)
 	if !ok {
 		return refuse(http.StatusBadRequest, "unexpected object %T for %s", r.Old, r.Resource)
 	}
-	return ownManagedSeed(of, r, stored)
+	if err := ownManagedSeed(of, r, stored); err != nil {
+		return err
+	}
+	return v.managedSeedDomains(ctx, r, managedSeed)
 }
 
 func shootOnlyGardenlets(of requester.Shoot, r *Request) error {

@@ -18,8 +18,9 @@ var shootUsers = []user.Info{shootGardenletUser, shootExtensionUser}
 func TestShoot(t *testing.T) {
 	decide := (*Values).Shoot
 	run(t, decide, backupBuckets, map[string]test{
-		"own":             {object: shootBucket("b", "mine")},
+		"own":             {object: shootBucket("uid-of-mine", "mine")},
 		"of another":      {object: shootBucket("b", "other"), want: 403, names: "garden-dev/mine"},
+		"with its name":   {object: shootBucket("uid-of-other", "mine"), want: 403, names: `"uid-of-mine"`},
 		"of a seed":       {object: bucket("b", "mine"), want: 403},
 		"no BackupBucket": {object: seed("b"), want: 400},
 		"updated":         {operation: update, object: shootBucket("b", "mine"), want: 400},
@@ -156,6 +157,7 @@ func TestShoot(t *testing.T) {
 		"of none":             {operation: update, object: managedSeed(project, "m", "mine"), old: managedSeed(project, "m", ""), want: 403},
 		"without the old one": {operation: update, object: managedSeed(project, "m", "mine"), want: 400},
 		"created":             {object: managedSeed(project, "m", "mine"), want: 400},
+		"with a new domain":   {operation: update, object: template(managedSeed(project, "m", "mine"), `{"seedConfig":{"spec":{"dns":{"internal":{"domain":"com"}}}}}`), old: managedSeed(project, "m", "mine"), want: 403, names: `"com"`},
 	}, shootUsers...)
 
 	run(t, decide, serviceAccounts, map[string]test{

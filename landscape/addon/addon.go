@@ -1,13 +1,15 @@
 // Package addon renders what a bare kubeadm cluster lacks on a local landscape: pod network, DNS, storage, load
-// balancers and metrics. Rendering is pure: the same values give the same objects.
+// balancers, metrics, and requests of kube-proxy. Rendering is pure: the same values give the same objects.
 package addon
 
 import (
 	"fmt"
 	"net/netip"
 
+	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/internal/component/workload"
@@ -44,7 +46,7 @@ func Products() []string {
 // Objects returns all objects of all addons, in the order in which they are best applied.
 func Objects(v Values) ([]client.Object, error) {
 	var all []client.Object
-	for _, addon := range []func(Values) ([]client.Object, error){podNetwork, coreDNS, localStorage, localLoadBalancer, metricsServer} {
+	for _, addon := range []func(Values) ([]client.Object, error){kubeProxy, podNetwork, coreDNS, localStorage, localLoadBalancer, metricsServer} {
 		objects, err := addon(v)
 		if err != nil {
 			return nil, err
@@ -52,6 +54,18 @@ func Objects(v Values) ([]client.Object, error) {
 		all = append(all, objects...)
 	}
 	return all, nil
+}
+
+// kubeProxy gives kube-proxy, which kubeadm deploys without requests, a share of busy processors: otherwise new Services are not reachable for minutes.
+func kubeProxy(Values) ([]client.Object, error) {
+	daemonSet := &unstructured.Unstructured{}
+	daemonSet.SetAPIVersion(appsv1.SchemeGroupVersion.String())
+	daemonSet.SetKind("DaemonSet")
+	daemonSet.SetNamespace(metav1.NamespaceSystem)
+	daemonSet.SetName("kube-proxy")
+	container := map[string]any{"name": daemonSet.GetName(), "resources": map[string]any{"requests": map[string]any{"cpu": "20m", "memory": "32Mi"}}}
+	err := unstructured.SetNestedSlice(daemonSet.Object, []any{container}, "spec", "template", "spec", "containers")
+	return []client.Object{daemonSet}, err
 }
 
 func (v Values) image(product string) (string, error) {

@@ -153,6 +153,11 @@ func (n Network) Ensure(_ context.Context) error {
 	if err != nil {
 		return err
 	}
+	// An address that is set stays. Otherwise, a bridge takes the lowest of its ports: a machine that joins or leaves could change it, and the others
+	// would send to the old one until they notice.
+	if err := inside.LinkSetHardwareAddr(bridge, bridge.Attrs().HardwareAddr); err != nil {
+		return fmt.Errorf("set hardware address of bridge %q: %w", bridgeName, err)
+	}
 	if err := ensureUp(inside, bridge, netip.PrefixFrom(n.Gateway(), 24)); err != nil {
 		return err
 	}

@@ -27,7 +27,8 @@ type ForceDeleter[T extensionsv1alpha1.Object] interface {
 // Migrator is an Actuator with something in the seed that has to be deleted when the control plane moves to another seed, while the
 // infrastructure of the object stays. For others, the library only reports success.
 type Migrator[T extensionsv1alpha1.Object] interface {
-	// Migrate deletes what is in the seed, and writes all that Restore needs into status.state.
+	// Migrate deletes what is in the seed. What Restore needs has to be in status.state after each Reconcile: the ShootState is written before Migrate is called
+	// for the ControlPlane, the Infrastructure, DNSRecords, and Extensions that are migrated after the kube-apiserver. What it changes in their state is lost.
 	Migrate(ctx context.Context, obj T, cluster *Cluster) error
 }
 

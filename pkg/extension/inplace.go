@@ -143,7 +143,8 @@ func WaitsForSelection(deployment *machinev1alpha1.MachineDeployment) bool {
 const AnnotationInPlaceHash = "worker.gardener.cloud/in-place-update-hash"
 
 // DeploymentAnnotations are the annotations of the MachineDeployments of a pool: settings of the cluster-autoscaler, and for pools that are updated in
-// place the hash.
+// place the hash. That and the class change with the credentials in the Cluster, which may be newer than the last request of the gardenlet: while an
+// actuator repeats an operation by itself, it keeps both, as nodes cannot get these credentials yet.
 func DeploymentAnnotations(pool *extensionsv1alpha1.WorkerPool, cluster *Cluster) (map[string]string, error) {
 	annotations := AutoscalerAnnotations(pool.ClusterAutoscaler)
 	if !pool.UpdateStrategy.InPlace() {
@@ -161,7 +162,7 @@ func DeploymentAnnotations(pool *extensionsv1alpha1.WorkerPool, cluster *Cluster
 }
 
 // inPlaceStatus returns the hashes of the pools of a Worker that are updated in place: those of MachineDeployments whose machines are updated, or the
-// ones from before.
+// ones from before. While a pool is brought to another hash, it has none: if the change is taken back, some machines have it already.
 func inPlaceStatus(worker *extensionsv1alpha1.Worker, deployments []machinev1alpha1.MachineDeployment) *extensionsv1alpha1.InPlaceUpdatesWorkerStatus {
 	hashes := map[string]string{}
 	for i := range worker.Spec.Pools {
@@ -169,23 +170,25 @@ func inPlaceStatus(worker *extensionsv1alpha1.Worker, deployments []machinev1alp
 		if !pool.UpdateStrategy.InPlace() {
 			continue
 		}
-		hash, same := "", true
+		hash, before, same, changes := "", "", true, false
+		if reported := worker.Status.InPlaceUpdates; reported != nil {
+			before = reported.WorkerPoolToHashMap[pool.Name]
+		}
 		for i := range deployments {
 			d := &deployments[i]
 			if d.Labels[constants.WorkerPool] != pool.Name {
 				continue
 			}
-			same = same && updated(d) && (hash == "" || hash == d.Annotations[AnnotationInPlaceHash])
-			hash = d.Annotations[AnnotationInPlaceHash]
+			desired := d.Annotations[AnnotationInPlaceHash]
+			same = same && updated(d) && (hash == "" || hash == desired)
+			changes = changes || desired != "" && desired != before
+			hash = desired
 		}
-		if !same || hash == "" {
-			hash = ""
-			if before := worker.Status.InPlaceUpdates; before != nil {
-				hash = before.WorkerPoolToHashMap[pool.Name]
-			}
-		}
-		if hash != "" {
+		switch {
+		case same && hash != "":
 			hashes[pool.Name] = hash
+		case before != "" && !changes:
+			hashes[pool.Name] = before
 		}
 	}
 	if len(hashes) == 0 {

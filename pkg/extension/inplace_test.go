@@ -92,23 +92,36 @@ func TestInPlaceStatus(t *testing.T) {
 	kept.Status.PreservedFailedReplicas = 1
 	for name, tc := range map[string]struct {
 		deployments []machinev1alpha1.MachineDeployment
-		want        string
+		// changing is set if the pool has no hash, as its machines are being changed.
+		changing bool
+		want     string
 	}{
 		"none exists":                        {want: "old"},
 		"all are updated":                    {deployments: []machinev1alpha1.MachineDeployment{deployment("a", "new", 2, 2, auto), deployment("a", "new", 2, 2, auto)}, want: "new"},
-		"one zone is not":                    {deployments: []machinev1alpha1.MachineDeployment{deployment("a", "new", 2, 2, auto), deployment("a", "new", 1, 2, auto)}, want: "old"},
-		"one zone has another template":      {deployments: []machinev1alpha1.MachineDeployment{deployment("a", "new", 2, 2, auto), deployment("a", "other", 2, 2, auto)}, want: "old"},
-		"one machine is not available":       {deployments: []machinev1alpha1.MachineDeployment{deployment("a", "new", 2, 1, auto)}, want: "old"},
+		"one zone is not":                    {deployments: []machinev1alpha1.MachineDeployment{deployment("a", "new", 2, 2, auto), deployment("a", "new", 1, 2, auto)}},
+		"one zone has another template":      {deployments: []machinev1alpha1.MachineDeployment{deployment("a", "new", 2, 2, auto), deployment("a", "other", 2, 2, auto)}},
+		"one zone has the former template":   {deployments: []machinev1alpha1.MachineDeployment{deployment("a", "new", 2, 2, auto), deployment("a", "old", 2, 2, auto)}},
+		"one machine is not available":       {deployments: []machinev1alpha1.MachineDeployment{deployment("a", "new", 2, 1, auto)}},
 		"except for those that are kept":     {deployments: []machinev1alpha1.MachineDeployment{kept}, want: "new"},
 		"except for those that users select": {deployments: []machinev1alpha1.MachineDeployment{deployment("a", "new", 2, 1, manual)}, want: "new"},
-		"the template was not observed yet":  {deployments: []machinev1alpha1.MachineDeployment{unobserved}, want: "old"},
+		"the template was not observed yet":  {deployments: []machinev1alpha1.MachineDeployment{unobserved}},
 		"others do not matter":               {deployments: []machinev1alpha1.MachineDeployment{deployment("a", "new", 2, 2, auto), deployment("b", "x", 0, 0, auto)}, want: "new"},
+		"machines are added":                 {deployments: []machinev1alpha1.MachineDeployment{deployment("a", "old", 1, 1, auto)}, want: "old"},
+		"no hash is known":                   {deployments: []machinev1alpha1.MachineDeployment{deployment("a", "", 1, 1, auto)}, want: "old"},
+		"a change is taken back":             {changing: true, deployments: []machinev1alpha1.MachineDeployment{deployment("a", "old", 1, 2, auto)}},
+		"it is undone on all machines":       {changing: true, deployments: []machinev1alpha1.MachineDeployment{deployment("a", "old", 2, 2, auto)}, want: "old"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			worker := &extensionsv1alpha1.Worker{}
 			worker.Spec.Pools = []extensionsv1alpha1.WorkerPool{{Name: "a", UpdateStrategy: new(corev1beta1.AutoInPlaceUpdate)}, {Name: "b"}}
 			worker.Status.InPlaceUpdates = &extensionsv1alpha1.InPlaceUpdatesWorkerStatus{WorkerPoolToHashMap: map[string]string{"a": "old", "gone": "old"}}
-			want := &extensionsv1alpha1.InPlaceUpdatesWorkerStatus{WorkerPoolToHashMap: map[string]string{"a": tc.want}}
+			if tc.changing {
+				delete(worker.Status.InPlaceUpdates.WorkerPoolToHashMap, "a")
+			}
+			var want *extensionsv1alpha1.InPlaceUpdatesWorkerStatus
+			if tc.want != "" {
+				want = &extensionsv1alpha1.InPlaceUpdatesWorkerStatus{WorkerPoolToHashMap: map[string]string{"a": tc.want}}
+			}
 			if diff := cmp.Diff(want, inPlaceStatus(worker, tc.deployments)); diff != "" {
 				t.Errorf("inPlaceStatus() (-want +got):\n%s", diff)
 			}

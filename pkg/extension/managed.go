@@ -38,13 +38,15 @@ func WatchManaged(names ...string) func(*builder.Builder, handler.MapFunc) {
 }
 
 // ApplyShoot applies objects in the shoot of a control plane namespace, by a ManagedResource. They are deleted with it, not by the cleanup of the shoot.
+// While a former ManagedResource of the name is being deleted, the error is a *Wait.
 func ApplyShoot(ctx context.Context, c client.Client, owner, namespace, name string, objects ...client.Object) error {
 	return applyManaged(ctx, c, owner, managedresource.Values{
 		Namespace: namespace, Name: name, InjectLabels: map[string]string{constants.ShootNoCleanup: "true"},
 	}, objects)
 }
 
-// ApplySeed applies objects in the seed, by a ManagedResource, which also has their health.
+// ApplySeed applies objects in the seed, by a ManagedResource, which also has their health. While a former ManagedResource of the name is being deleted, the
+// error is a *Wait.
 func ApplySeed(ctx context.Context, c client.Client, owner, namespace, name string, objects ...client.Object) error {
 	return applyManaged(ctx, c, owner, managedresource.Values{
 		Namespace: namespace, Name: name, Class: seedClass,
@@ -56,7 +58,16 @@ func applyManaged(ctx context.Context, c client.Client, owner string, v managedr
 	if err != nil {
 		return err
 	}
-	return kube.Apply(ctx, c, owner, rendered...)
+	for _, object := range rendered {
+		applied, err := kube.ApplyOne(ctx, c, owner, object)
+		if err != nil {
+			return err
+		}
+		if applied.GetDeletionTimestamp() != nil { // what is applied now is deleted with it
+			return &Wait{Reason: fmt.Sprintf("%s %q is being deleted, and created again after that", applied.GetKind(), applied.GetName()), After: deletionRecheck}
+		}
+	}
+	return nil
 }
 
 // DeleteManaged deletes a ManagedResource with its objects. Until it is deleted, the error is a *Wait.

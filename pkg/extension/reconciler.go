@@ -111,8 +111,7 @@ func (r *reconciler[T]) operate(ctx context.Context, obj T, cluster *Cluster, op
 		return r.release(ctx, obj)
 	case err == nil:
 		succeed(status, operation, r.kind+" "+text.done+".", generation, now)
-	case apierrors.IsConflict(err):
-		return err // Reconcile retries it, without an error in the status.
+	case apierrors.IsConflict(err): // Reconcile retries it, without an error in the status. What the actuator has written there is kept, as after other errors.
 	case errors.As(err, &waiting):
 		wait(status, operation, waiting.Reason, generation, now)
 	default:

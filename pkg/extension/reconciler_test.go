@@ -2,10 +2,16 @@ package extension
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -54,6 +60,47 @@ func TestReconcileWithStaleCache(t *testing.T) {
 	}
 	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "record"}}); err != nil || *actuator > 0 {
 		t.Errorf("it is restored %d times more (%v)", *actuator, err)
+	}
+}
+
+// conflicts writes what it has created into the status, and then gets a conflict.
+type conflicts struct{ restores }
+
+func (*conflicts) Reconcile(_ context.Context, record *extensionsv1alpha1.DNSRecord, _ *Cluster) error {
+	record.Status.Zone = new("zone-1")
+	return fmt.Errorf("patch: %w", apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "a", errors.New("it has changed")))
+}
+
+// What an actuator has written into the status before a conflict is kept, like before other errors: it would not find what it has created. The conflict itself
+// is retried, and not in the status.
+func TestStatusIsKeptAfterAConflict(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := extensionsv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	record := &extensionsv1alpha1.DNSRecord{
+		ObjectMeta: metav1.ObjectMeta{Name: "record"}, Spec: extensionsv1alpha1.DNSRecordSpec{DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "local"}},
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(record).WithStatusSubresource(record).Build()
+	r := &reconciler[*extensionsv1alpha1.DNSRecord]{
+		Options: Options[*extensionsv1alpha1.DNSRecord]{
+			Types: []string{"local"}, Classes: []extensionsv1alpha1.ExtensionClass{extensionsv1alpha1.ExtensionClassShoot}, Actuator: &conflicts{},
+			Timeout: time.Minute, Clock: clock.RealClock{},
+		},
+		kind: "DNSRecord", finalizer: "example.com/dnsrecord", client: c, reader: c,
+	}
+	key := client.ObjectKeyFromObject(record)
+	if result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil || result.RequeueAfter != retryConflictAfter {
+		t.Errorf("Reconcile() = %+v, %v", result, err)
+	}
+	if err := c.Get(t.Context(), key, record); err != nil {
+		t.Fatal(err)
+	}
+	if record.Status.Zone == nil || *record.Status.Zone != "zone-1" {
+		t.Errorf("the zone is %v", record.Status.Zone)
+	}
+	if last := record.Status.LastOperation; record.Status.LastError != nil || last == nil || last.State != corev1beta1.LastOperationStateProcessing {
+		t.Errorf("the last operation is %+v, with error %+v", last, record.Status.LastError)
 	}
 }
 

@@ -15,22 +15,30 @@ import (
 // manager. The given objects are not changed.
 func Apply(ctx context.Context, c client.Client, owner string, objects ...client.Object) error {
 	for _, object := range objects {
-		gvk, err := apiutil.GVKForObject(object, c.Scheme())
-		if err != nil {
+		if _, err := ApplyOne(ctx, c, owner, object); err != nil {
 			return err
-		}
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-		if err != nil {
-			return fmt.Errorf("convert %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(object), err)
-		}
-		u := &unstructured.Unstructured{Object: content}
-		u.SetGroupVersionKind(gvk)
-		// Their zero values would be applied too, but only the server and the object's controller set them.
-		unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-		unstructured.RemoveNestedField(u.Object, "status")
-		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(owner), client.ForceOwnership); err != nil {
-			return fmt.Errorf("apply %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(object), err)
 		}
 	}
 	return nil
+}
+
+// ApplyOne is Apply for one object. It returns the object as the server has it now.
+func ApplyOne(ctx context.Context, c client.Client, owner string, object client.Object) (*unstructured.Unstructured, error) {
+	gvk, err := apiutil.GVKForObject(object, c.Scheme())
+	if err != nil {
+		return nil, err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, fmt.Errorf("convert %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(object), err)
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(gvk)
+	// Their zero values would be applied too, but only the server and the object's controller set them.
+	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+	unstructured.RemoveNestedField(u.Object, "status")
+	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(owner), client.ForceOwnership); err != nil {
+		return nil, fmt.Errorf("apply %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(object), err)
+	}
+	return u, nil
 }

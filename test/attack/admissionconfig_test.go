@@ -89,6 +89,11 @@ func TestConfigurationStopsTheAPIServer(t *testing.T) {
 		"authentication by the cluster's own": func(v *kubeapiserver.Values) {
 			v.Files.Authentication = authentication + "jwt: [{issuer: {url: 'https://api.example', audiences: [a]}, claimMappings: {username: {claim: sub, prefix: ''}}}]"
 		},
+		"authentication through a tunnel that is none": func(v *kubeapiserver.Values) {
+			v.Files.Authentication = strings.Replace(authentication, "/v1\n", "/v1beta1\n", 1) +
+				"jwt: [{issuer: {url: 'https://issuer.example.com', egressSelectorType: cluster, audiences: [a]}, claimMappings: {username: {claim: sub, prefix: ''}}}]"
+			v.Tunnel = nil // a cluster without nodes
+		},
 		"authorization without a time limit": func(v *kubeapiserver.Values) {
 			v.Files.Authorization = strings.Replace(authorization, "timeout: 3s, ", "", 1)
 			v.Files.AuthorizationKubeconfigs = map[string][]byte{"theirs": []byte(kubeconfig("", ""))}

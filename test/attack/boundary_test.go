@@ -121,7 +121,7 @@ func TestGardenletWritesOnlyWhatIsOfItsSeed(t *testing.T) {
 		"refer to what it may read already": spec(func(s *corev1beta1.SeedSpec) {
 			s.Backup = &corev1beta1.Backup{Provider: "local", CredentialsRef: new(reference("dns"))}
 		}),
-		"create its BackupBucket": func() error { return attacker.Create(ctx, bucket("new", seedName, "dns")) },
+		"create its BackupBucket": func() error { return attacker.Create(ctx, bucket(string(own.UID), seedName, "dns")) },
 		"create a BackupEntry":    func() error { return attacker.Create(ctx, entry("new", "own")) },
 		"renew its Lease":         func() error { return attacker.Create(ctx, lease(seedName)) },
 		"publish credentials": func() error {
@@ -151,6 +151,18 @@ func TestGardenletWritesOnlyWhatIsOfItsSeed(t *testing.T) {
 	}
 	if err := pioneer.Create(ctx, builder.Seed("pioneer")); err != nil {
 		t.Errorf("a new seed does not register: %v", err)
+	}
+	// After it was deleted, its gardenlet may not choose what it refers to.
+	known := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "registered-seeds"}, Data: map[string]string{"settler": ""}}
+	if err := g.c.Create(ctx, known); err != nil {
+		t.Fatal(err)
+	}
+	settler, err := client.New(g.Gardenlet(t, "settler"), client.Options{Scheme: g.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := settler.Create(ctx, builder.Seed("settler")); !apierrors.IsForbidden(err) {
+		t.Errorf("a Seed that was deleted is registered again: %v", err)
 	}
 	created := gardenletOf("pioneer")
 	if err := pioneer.Create(ctx, created); err != nil || created.Annotations[seedmanagementv1alpha1.AnnotationCreatedByGardenlet] != "true" {

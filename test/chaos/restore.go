@@ -29,6 +29,9 @@ type restoration struct {
 
 // run writes into the garden, deletes the volumes of its etcds, and prints which of the writes are lost and for how long the API does not respond.
 func (r restoration) run(ctx context.Context) error {
+	if err := r.deleteJournal(ctx); err != nil { // of a run that was stopped: its objects would count as restored
+		return err
+	}
 	j := &journal{}
 	writing, stop := context.WithCancel(ctx)
 	defer stop()
@@ -64,6 +67,10 @@ func (r restoration) run(ctx context.Context) error {
 		fmt.Printf("lost are writes of %s, the first %s before the loss of the volumes\n",
 			lost[len(lost)-1].at.Sub(lost[0].at).Round(time.Second), gone.Sub(lost[0].at).Round(time.Second))
 	}
+	return r.deleteJournal(ctx)
+}
+
+func (r restoration) deleteJournal(ctx context.Context) error {
 	return r.garden.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(metav1.NamespaceDefault), client.MatchingLabels{runLabel: "journal"})
 }
 

@@ -205,9 +205,9 @@ func (m *authorizerMatrix) allowed(r authorizerRule, a kauthorizer.AttributesRec
 }
 
 // stricter reports whether ours refuses what the original allows: extensions of seeds only read Gardenlets, which the gardener-operator deploys, and all
-// extensions only read ShootStates, from which gardenlets restore control planes.
+// extensions only read ManagedSeeds, which gardenlets deploy, and ShootStates, from which they restore control planes.
 func (m *authorizerMatrix) stricter(r authorizerRule, a kauthorizer.AttributesRecord) bool {
-	onlyRead := r.Resource == "gardenlets" && m.target.Kind == graph.Seed || r.Resource == "shootstates"
+	onlyRead := r.Resource == "gardenlets" && m.target.Kind == graph.Seed || r.Resource == "managedseeds" || r.Resource == "shootstates"
 	return onlyRead && m.kind == "extension" && slices.Contains([]string{"create", "update", "patch", "delete"}, a.Verb)
 }
 

@@ -15,6 +15,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -168,10 +170,14 @@ func TestLandscape(t *testing.T) {
 		}, client.MatchingLabels{"app": "greedy"})
 	})
 	l.timed(t, "metrics", func(t *testing.T) {
-		data, err := l.clientset.RESTClient().Get().AbsPath("/apis/metrics.k8s.io/v1beta1/nodes/runtime-0").DoRaw(t.Context())
-		if err != nil || !strings.Contains(string(data), `"memory"`) {
-			t.Errorf("node metrics = %s, %v", data, err)
-		}
+		// A node that does not answer in time has none until it is asked again.
+		eventually(t, func(ctx context.Context) error {
+			data, err := l.clientset.RESTClient().Get().AbsPath("/apis/metrics.k8s.io/v1beta1/nodes/runtime-0").DoRaw(ctx)
+			if err == nil && !strings.Contains(string(data), `"memory"`) {
+				err = fmt.Errorf("node metrics = %s", data)
+			}
+			return err
+		})
 	})
 	l.timed(t, "a second machine joins, works and leaves", func(t *testing.T) {
 		l.run(t, "up", "--machines=2", "--without-shoot")
@@ -246,8 +252,10 @@ func TestLandscape(t *testing.T) {
 // landscape is a landscape under test, with clients of its runtime cluster, which is its first seed.
 type landscape struct {
 	binary, name, dir, registry string
-	// artifacts is the directory for logs and objects of a failure. It is empty once they are kept.
+	// artifacts is the directory for logs and objects of failures. It is empty if they are not kept.
 	artifacts string
+	// kept are the names of the parts whose artifacts were kept.
+	kept []string
 
 	cluster
 	// garden is the virtual cluster that serves the garden API.
@@ -388,14 +396,18 @@ func connect(t *testing.T, file string) (c cluster) {
 	return c
 }
 
-// keepArtifacts keeps logs and objects of the first failure.
+// maxArtifacts is for how many failed parts of a test artifacts are kept.
+const maxArtifacts = 3
+
+// keepArtifacts keeps logs and objects if a part of a test failed.
 func (l *landscape) keepArtifacts(t *testing.T) {
 	t.Helper()
-	if !t.Failed() || l.artifacts == "" {
+	partKept := slices.ContainsFunc(l.kept, func(part string) bool { return strings.HasPrefix(part, t.Name()+"/") })
+	if !t.Failed() || l.artifacts == "" || partKept || len(l.kept) == maxArtifacts {
 		return
 	}
-	dir := l.artifacts
-	l.artifacts = ""
+	l.kept = append(l.kept, t.Name())
+	dir := filepath.Join(l.artifacts, strconv.Itoa(len(l.kept)))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Error(err)
 		return
@@ -452,12 +464,18 @@ func (l *landscape) keepShoots(ctx context.Context, t *testing.T, dir string) {
 			keep(t, dir, "shoot-"+shoot.Namespace+"-"+shoot.Name+".yaml", text)
 		}
 	}
+	l.keepLogs(ctx, t, dir)
+}
+
+// keepLogs keeps the logs of the runtime cluster.
+func (l *landscape) keepLogs(ctx context.Context, t *testing.T, dir string) {
 	pods := &corev1.PodList{}
 	if err := l.client.List(ctx, pods); err != nil {
 		t.Logf("logs are lost: %v", err)
 	}
+	namespaces := []string{"garden", metav1.NamespaceSystem, "gateway"}
 	for _, pod := range pods.Items {
-		if !strings.HasPrefix(pod.Namespace, "shoot--") && !strings.HasPrefix(pod.Namespace, "extension-") && pod.Namespace != "garden" {
+		if !strings.HasPrefix(pod.Namespace, "shoot--") && !strings.HasPrefix(pod.Namespace, "extension-") && !slices.Contains(namespaces, pod.Namespace) {
 			continue
 		}
 		for _, container := range pod.Spec.Containers {
@@ -585,8 +603,10 @@ func (a app) put(t *testing.T, path, body string) {
 func (a app) eventually(t *testing.T, method, path, body string) (got string) {
 	t.Helper()
 	var last error
+	waiting := newWaiting(t)
 	if err := wait.PollUntilContextTimeout(working(t), 100*time.Millisecond, timeout, true, func(context.Context) (bool, error) {
 		got, last = a.ask(t, method, path, body) //nolint:contextcheck // it ends with the test's time
+		waiting.note(last)
 		return last == nil, nil
 	}); err != nil {
 		t.Fatalf("%s %s: %v", method, path, last)

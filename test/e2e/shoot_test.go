@@ -759,10 +759,12 @@ func (l *landscape) basic(t *testing.T, name string, do func(*testing.T)) {
 func eventually(t *testing.T, do func(context.Context) error) {
 	t.Helper()
 	last := errors.New("it was not tried")
+	waiting := newWaiting(t)
 	if err := wait.PollUntilContextTimeout(working(t), 250*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 		defer cancel()
 		last = do(ctx)
+		waiting.note(last)
 		return last == nil, nil
 	}); err != nil {
 		t.Fatal(last)

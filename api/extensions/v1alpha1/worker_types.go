@@ -323,6 +323,7 @@ type MachineDeployment struct {
 // InPlaceUpdatesWorkerStatus says how far in-place updates came.
 type InPlaceUpdatesWorkerStatus struct {
 	// WorkerPoolToHashMap maps the name of a pool to the hash of the configuration that its machines were updated to last.
+	// A pool whose machines are being updated is missing.
 	// The extension writes it; the gardenlet compares it to see which pools are still to be updated.
 	// +optional
 	WorkerPoolToHashMap map[string]string `json:"workerPoolToHashMap,omitempty"`

@@ -24,7 +24,8 @@ const (
 	TriggerDeletionByMCM = "node.machine.sapcloud.io/trigger-deletion-by-mcm"
 	// MarkedForDeletionTime on a Machine is when the cluster-autoscaler chose it for deletion.
 	MarkedForDeletionTime = "machine.sapcloud.io/marked-for-deletion-time"
-	// LastDeploymentReplicaChangeByScalerTime on a MachineDeployment is when the cluster-autoscaler changed its replicas last.
+	// LastDeploymentReplicaChangeByScalerTime on a MachineDeployment is when the cluster-autoscaler removed replicas of it last, and on a MachineSet the
+	// time of its deployment when its own were changed.
 	LastDeploymentReplicaChangeByScalerTime = "machine.sapcloud.io/last-deployment-replica-change-by-scaler-time"
 	// PreserveMachine on a Machine or Node says whether the machine is kept for inspection: PreserveNow, PreserveWhenFailed, PreserveAuto or
 	// PreserveFalse. That of the Node counts if it has one, and that of the Machine is removed. Other values have no effect.

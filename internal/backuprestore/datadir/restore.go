@@ -9,14 +9,20 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/go-logr/logr"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/client/pkg/v3/types"
 	etcdsnapshot "go.etcd.io/etcd/etcdutl/v3/snapshot"
 	"go.etcd.io/etcd/pkg/v3/traceutil"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
+	"go.etcd.io/etcd/server/v3/etcdserver/cindex"
 	"go.etcd.io/etcd/server/v3/lease"
 	"go.etcd.io/etcd/server/v3/storage/backend"
+	etcddatadir "go.etcd.io/etcd/server/v3/storage/datadir"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
+	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.uber.org/zap"
 
 	"gardener.cloud/gardener/internal/backuprestore/snapshot"
@@ -46,7 +52,9 @@ type Restore struct {
 	// Member is the name of the member, the only one of the restored cluster.
 	Member   string
 	PeerURLs []string
-	Token    string
+	// InitialCluster is etcd's setting for a cluster of this member.
+	InitialCluster string
+	Token          string
 }
 
 // Run replaces the data directory by the latest backup, and returns the revision that it reaches. Damaged snapshots are
@@ -76,6 +84,12 @@ func (r Restore) Run(ctx context.Context, log logr.Logger) (int64, error) {
 		if err == nil {
 			return revision, nil
 		}
+		if errors.Is(err, syscall.ENOSPC) {
+			if err := r.makeSpace(log, err); err != nil {
+				return 0, err
+			}
+			continue
+		}
 		var damaged *damagedError
 		if !errors.As(err, &damaged) {
 			return 0, err
@@ -84,6 +98,19 @@ func (r Restore) Run(ctx context.Context, log logr.Logger) (int64, error) {
 		errs = append(errs, err)
 		snapshots = slices.DeleteFunc(snapshots, func(s snapshot.Snapshot) bool { return s == damaged.snapshot })
 	}
+}
+
+// makeSpace deletes data that etcd cannot start with, where it leaves no space for the restored one.
+func (r Restore) makeSpace(log logr.Logger, cause error) error {
+	found, err := exists(r.DataDir)
+	if err != nil {
+		return err
+	}
+	if !found || r.Revision > 0 {
+		return fmt.Errorf("the volume has no space for the backup: enlarge spec.storageCapacity of the Etcd: %w", cause)
+	}
+	log.Info("Deleting the damaged data: the volume has no space for the restored data beside it", "cause", cause.Error())
+	return os.RemoveAll(r.DataDir)
 }
 
 // damagedError is an error about the content of a snapshot, not about its transfer.
@@ -95,33 +122,117 @@ type damagedError struct {
 func (d *damagedError) Unwrap() error { return d.error }
 
 func (r Restore) restore(ctx context.Context, chain snapshot.Chain, work string) (int64, error) {
-	database := filepath.Join(work, "snapshot.db")
-	if err := r.fetchFull(ctx, chain.Full, database); err != nil {
+	restored := filepath.Join(work, "data")
+	if err := r.createMember(work, restored); err != nil {
+		return 0, fmt.Errorf("create data directory: %w", err)
+	}
+	file := etcddatadir.ToBackendFileName(restored)
+	member, err := readMember(file)
+	if err != nil {
+		return 0, fmt.Errorf("read created data directory: %w", err)
+	}
+	if err := os.Remove(file); err != nil {
 		return 0, err
 	}
-	revision, err := r.applyDeltas(ctx, chain, database)
+	if err := r.fetchFull(ctx, chain.Full, file); err != nil {
+		return 0, err
+	}
+	if err := r.checkSpace(file); err != nil {
+		return 0, err
+	}
+	revision, err := r.complete(ctx, chain, file, member)
 	if err != nil {
 		return 0, err
-	}
-	restored := filepath.Join(work, "data")
-	config := etcdsnapshot.RestoreConfig{
-		SnapshotPath: database, SkipHashCheck: true, // it was verified by fetchFull, and changed since
-		Name: r.Member, PeerURLs: r.PeerURLs, OutputDataDir: restored, InitialClusterToken: r.Token,
-		RevisionBump: revisionBump, MarkCompacted: true,
-	}
-	for i, url := range r.PeerURLs {
-		if i > 0 {
-			config.InitialCluster += ","
-		}
-		config.InitialCluster += r.Member + "=" + url
-	}
-	if err := etcdsnapshot.NewV3(zap.NewNop()).Restore(config); err != nil {
-		return 0, fmt.Errorf("create data directory: %w", err)
 	}
 	if err := os.RemoveAll(r.DataDir); err != nil {
 		return 0, err
 	}
 	return revision, os.Rename(restored, r.DataDir)
+}
+
+// createMember creates the data directory of a cluster of this member. Its database has the member and no keys: the volume has no space for a
+// second copy of a large database, which etcd's own restore makes.
+func (r Restore) createMember(work, dataDir string) error {
+	empty := filepath.Join(work, "empty.db")
+	database := openDatabase(empty)
+	schema.NewMembershipBackend(fatalOnly, database).MustCreateBackendBuckets()
+	schema.CreateMetaBucket(database.BatchTx())
+	if err := database.Close(); err != nil {
+		return err
+	}
+	return etcdsnapshot.NewV3(fatalOnly).Restore(etcdsnapshot.RestoreConfig{
+		SnapshotPath: empty, SkipHashCheck: true, // it has no checksum
+		Name: r.Member, PeerURLs: r.PeerURLs, OutputDataDir: dataDir, InitialCluster: r.InitialCluster, InitialClusterToken: r.Token,
+	})
+}
+
+// member is what the database of a member has about its cluster. It belongs to the write-ahead log beside it.
+type member struct {
+	members     map[types.ID]*membership.Member
+	index, term uint64
+}
+
+func readMember(file string) (member, error) {
+	database := openDatabase(file)
+	m := member{}
+	m.members, _ = schema.NewMembershipBackend(fatalOnly, database).MustReadMembersFromBackend()
+	m.index, m.term = schema.ReadConsistentIndex(database.ReadTx())
+	return m, database.Close()
+}
+
+// writeTo replaces what the database has about another cluster.
+func (m member) writeTo(database backend.Backend) error {
+	about := schema.NewMembershipBackend(fatalOnly, database)
+	if err := about.TrimMembershipFromBackend(); err != nil {
+		return err
+	}
+	for _, each := range m.members {
+		about.MustSaveMemberToBackend(each)
+	}
+	cindex.UpdateConsistentIndexForce(database.BatchTx(), m.index, m.term)
+	return nil
+}
+
+// bump makes the database start at a later revision, with all until then compacted.
+func bump(database backend.Backend, revision int64) {
+	transaction := database.BatchTx()
+	transaction.LockOutsideApply()
+	defer transaction.Unlock()
+	revision += revisionBump
+	transaction.UnsafePut(schema.Key, mvcc.RevToBytes(mvcc.Revision{Main: revision}, mvcc.NewRevBytes()), nil)
+	mvcc.UnsafeSetScheduledCompact(transaction, revision)
+}
+
+// fatalOnly is the logger for what etcd's packages end the process with, such as a disk that is full.
+var fatalOnly = zap.Must(zap.Config{
+	Level: zap.NewAtomicLevelAt(zap.FatalLevel), Encoding: "json", EncoderConfig: zap.NewProductionEncoderConfig(), OutputPaths: []string{"stderr"},
+}.Build())
+
+func openDatabase(file string) backend.Backend {
+	config := backend.DefaultBackendConfig(fatalOnly)
+	config.Path, config.UnsafeNoFsync = file, true // after a crash the restore starts again
+	return backend.New(config)
+}
+
+// checkSpace fails if the deltas may need more space than there is and data can be deleted for it: a full volume ends the process.
+func (r Restore) checkSpace(file string) error {
+	const part = 8 // of the database, at least, for the deltas
+	found, err := exists(r.DataDir)
+	if err != nil || !found {
+		return err
+	}
+	database, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	volume := syscall.Statfs_t{}
+	if err := syscall.Statfs(file, &volume); err != nil {
+		return &os.PathError{Op: "statfs", Path: file, Err: err}
+	}
+	if free := volume.Bavail * uint64(volume.Bsize); r.Revision == 0 && free < uint64(database.Size())/part {
+		return fmt.Errorf("%d bytes are left for the delta snapshots: %w", free, syscall.ENOSPC)
+	}
+	return nil
 }
 
 // fetchFull writes the database in a full snapshot to a file, without etcd's checksum.
@@ -140,22 +251,36 @@ func (r Restore) fetchFull(ctx context.Context, full snapshot.Snapshot, file str
 	}))
 }
 
-// applyDeltas applies the changes in the deltas to the database of the full snapshot.
-func (r Restore) applyDeltas(ctx context.Context, chain snapshot.Chain, file string) (revision int64, err error) {
-	// The storage of etcd panics on a database that is damaged.
+// complete applies the changes in the deltas to the database of the full snapshot, and makes it the database of the member.
+func (r Restore) complete(ctx context.Context, chain snapshot.Chain, file string, m member) (revision int64, err error) {
+	// The storage of etcd panics on a database that is damaged. It may hold its lock then, so it is not closed.
 	defer func() {
 		if p := recover(); p != nil {
 			err = &damagedError{chain.Full, fmt.Errorf("database: %v", p)}
 		}
 	}()
-	quiet := zap.NewNop()
-	config := backend.DefaultBackendConfig(quiet)
-	config.Path, config.UnsafeNoFsync = file, true // after a crash the restore starts again
-	database := backend.New(config)
-	defer database.Close() //nolint:errcheck // closed below
-	lessor := lease.NewLessor(quiet, database, nil, lease.LessorConfig{})
-	defer lessor.Stop()
-	store := mvcc.NewStore(quiet, database, lessor, mvcc.StoreConfig{})
+	database := openDatabase(file)
+	revision, err = r.applyDeltas(ctx, chain, database)
+	if err == nil {
+		bump(database, revision)
+		err = m.writeTo(database)
+	}
+	return revision, errors.Join(err, database.Close(), sync(file))
+}
+
+// sync ensures that the file is on the disk before it is used.
+func sync(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// applyDeltas applies the changes in the deltas and returns the revision that they lead to.
+func (r Restore) applyDeltas(ctx context.Context, chain snapshot.Chain, database backend.Backend) (int64, error) {
+	lessor := lease.NewLessor(fatalOnly, database, nil, lease.LessorConfig{})
+	store := mvcc.NewStore(fatalOnly, database, lessor, mvcc.StoreConfig{})
 	replay := &replay{store: store, lessor: lessor}
 	for _, delta := range chain.Deltas {
 		err := r.Store.Read(ctx, delta, func(content io.Reader) error {
@@ -165,12 +290,15 @@ func (r Restore) applyDeltas(ctx context.Context, chain snapshot.Chain, file str
 			return replay.flush() // a delta has all changes of its last revision
 		})
 		if err != nil {
-			return 0, classify(ctx, delta, err)
+			return 0, errors.Join(classify(ctx, delta, err), closeStore(store, lessor))
 		}
 	}
-	revision = store.Rev()
-	store.Commit()
-	return revision, store.Close()
+	return store.Rev(), closeStore(store, lessor)
+}
+
+func closeStore(store mvcc.KV, lessor lease.Lessor) error {
+	lessor.Stop()
+	return store.Close()
 }
 
 // classify returns a damagedError for an error from reading a snapshot, unless it is about the store, the disk or a timeout: these must not

@@ -144,7 +144,8 @@ func (s *Startup) act(ctx context.Context, action Action, facts Facts) error {
 	switch action {
 	case Restore:
 		restore := datadir.Restore{
-			Store: s.Store, DataDir: s.Config.DataDir, Revision: facts.Revision, Member: s.Member, PeerURLs: s.PeerURLs(), Token: s.Config.Cluster.Token,
+			Store: s.Store, DataDir: s.Config.DataDir, Revision: facts.Revision,
+			Member: s.Member, PeerURLs: s.PeerURLs(), InitialCluster: s.alone(), Token: s.Config.Cluster.Token,
 		}
 		switch _, err := restore.Run(ctx, logr.FromContextOrDiscard(ctx)); {
 		case errors.Is(err, datadir.ErrNoBackup) && facts.Data == datadir.Valid:

@@ -1,17 +1,17 @@
 // Package crds has the CustomResourceDefinitions of Gardener's API groups, generated from the Go types in api/, those of the Gateway API and of the
-// Vertical Pod Autoscaler, as their authors publish them, and those of other projects without schemas, which are written by hand.
+// Vertical Pod Autoscaler, as their authors publish them, and those of other projects without schemas, which are written by hand. Those that authors of
+// extensions need for tests are in pkg/extension/crds.
 package crds
 
 import (
 	"embed"
-	"fmt"
-	"path"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
+
+	extensioncrds "gardener.cloud/gardener/pkg/extension/crds"
 )
 
-//go:embed autoscaling/*.yaml dashboard/*.yaml druid/*.yaml extensions/*.yaml gateway/*.yaml machine/*.yaml operator/*.yaml resources/*.yaml verticalpodautoscaler/*.yaml
+//go:embed autoscaling/*.yaml dashboard/*.yaml druid/*.yaml gateway/*.yaml machine/*.yaml operator/*.yaml verticalpodautoscaler/*.yaml
 //go:embed fluentbit/*.yaml istio/*.yaml monitoring/*.yaml opentelemetry/*.yaml perses/*.yaml victoria/*.yaml
 var manifests embed.FS
 
@@ -26,7 +26,9 @@ func Dashboard() ([]*apiextensionsv1.CustomResourceDefinition, error) { return r
 func Druid() ([]*apiextensionsv1.CustomResourceDefinition, error) { return read("druid") }
 
 // Extensions returns the definitions of extensions.gardener.cloud. Seeds and the runtime cluster need them.
-func Extensions() ([]*apiextensionsv1.CustomResourceDefinition, error) { return read("extensions") }
+func Extensions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	return extensioncrds.Extensions()
+}
 
 // Foreign returns the definitions of kinds of other projects that seeds and the runtime cluster need, although no controller of Gardener reconciles them:
 // extensions create objects of them with each shoot, and none of their objects is applied where one of the kinds is missing. They have no schemas, so
@@ -53,30 +55,16 @@ func Machine() ([]*apiextensionsv1.CustomResourceDefinition, error) { return rea
 func Operator() ([]*apiextensionsv1.CustomResourceDefinition, error) { return read("operator") }
 
 // Resources returns the definitions of resources.gardener.cloud. Clusters need them where gardener-resource-managers run.
-func Resources() ([]*apiextensionsv1.CustomResourceDefinition, error) { return read("resources") }
+func Resources() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	return extensioncrds.Resources()
+}
 
 // VerticalPodAutoscaler returns the definitions of autoscaling.k8s.io that a vertical pod autoscaler needs.
 func VerticalPodAutoscaler() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return read("verticalpodautoscaler")
 }
 
-// read decodes the manifests in a directory, sorted by name. Callers may change the result.
+// read decodes the manifests in a directory of this package.
 func read(dir string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	entries, err := manifests.ReadDir(dir) // sorted by file name, which is <group>_<plural>.yaml
-	if err != nil {
-		return nil, fmt.Errorf("list manifests of %s: %w", dir, err)
-	}
-	out := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(entries))
-	for _, entry := range entries {
-		data, err := manifests.ReadFile(path.Join(dir, entry.Name()))
-		if err != nil {
-			return nil, fmt.Errorf("read manifest %s: %w", entry.Name(), err)
-		}
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.UnmarshalStrict(data, crd); err != nil {
-			return nil, fmt.Errorf("decode manifest %s: %w", entry.Name(), err)
-		}
-		out = append(out, crd)
-	}
-	return out, nil
+	return extensioncrds.Read(manifests, dir)
 }

@@ -55,6 +55,8 @@ func componentRoles() []client.Object {
 			rule([]string{seedManagement}, []string{"managedseeds"}, []string{"create", "delete"}),
 			rule([]string{seedManagement}, []string{"managedseedsets/finalizers"}, []string{"update"}),
 			rule([]string{kubernetes}, []string{"configmaps", "namespaces", "secrets"}, patch),
+			// The names of Seeds.
+			rule([]string{kubernetes}, []string{"configmaps"}, []string{"create"}),
 			// It creates an installation per seed, and deletes what has expired: bastions, shoots with a quota, and (below) projects.
 			rule([]string{core}, []string{"controllerinstallations"}, []string{"create", "delete"}),
 			rule([]string{core}, []string{"shoots"}, []string{"create", "delete"}),

@@ -168,6 +168,9 @@ func objects(v Values, labels map[string]string, namespace client.Object) []clie
 	}
 	all = append(all, role(w, v.TerminateTLS)...)
 	all = append(all, deployment, service(w, v))
+	if v.TerminateTLS && v.ServiceName != InternalService {
+		all = append(all, internalService(w))
+	}
 	if v.Replicas > 1 {
 		all = append(all, &policyv1.PodDisruptionBudget{
 			ObjectMeta: deployment.ObjectMeta,

@@ -3,7 +3,10 @@ package gateway
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -22,6 +25,29 @@ func TestObjectsThatTerminateTLS(t *testing.T) {
 	golden.Objects(t, "terminating.yaml", Objects(Values{
 		ControllerImage: "registry.example/gardener:v1", ProxyImage: "registry.example/haproxy:v1", Replicas: 1, TerminateTLS: true,
 	}), gatewayv1.Install)
+}
+
+// A Service of clients may have the name of the one for pods.
+func TestInternalServiceIsNotRenderedTwice(t *testing.T) {
+	services := 0
+	for _, object := range Objects(Values{TerminateTLS: true, ServiceName: InternalService}) {
+		if _, ok := object.(*corev1.Service); ok {
+			services++
+		}
+	}
+	if services != 1 {
+		t.Errorf("there are %d Services", services)
+	}
+}
+
+func TestLoadBalancingOf(t *testing.T) {
+	want := LoadBalancing{Namespace: "gateway", Hosts: []string{"a.example.com", "b.example.com"}}
+	if got, ok := LoadBalancingOf(want.ConfigMap("n")); !ok || !cmp.Equal(want, got) {
+		t.Errorf("LoadBalancingOf() is %v %t, want %v", got, ok, want)
+	}
+	if got, ok := LoadBalancingOf(&corev1.ConfigMap{}); ok {
+		t.Errorf("LoadBalancingOf() is %v, without a namespace", got)
+	}
 }
 
 // A Secret counts for the route of its name only, whatever its labels say.
@@ -45,4 +71,11 @@ func TestObjectsOfHandler(t *testing.T) {
 		PodLabels:          map[string]string{"app": "istio-ingressgateway", constants.ExposureClassHandlerName: "other"},
 		ServiceAnnotations: map[string]string{"load-balancer.example/kind": "public"}, LoadBalancerClass: new("example.com/public"), LoadBalancerIP: new("192.0.2.1"),
 	}), gatewayv1.Install)
+}
+
+// Kubernetes refuses pods with a label that is too long.
+func TestInternalPolicyLabel(t *testing.T) {
+	if errs := validation.IsQualifiedName(InternalPolicyLabel()); len(errs) > 0 {
+		t.Errorf("%s: %v", InternalPolicyLabel(), errs)
+	}
 }

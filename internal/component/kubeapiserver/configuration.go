@@ -91,6 +91,9 @@ func (r *renderer) authentication() error {
 		if err := refused("structured authentication", apiserverconfig.Authentication(text, r.version, r.flags["service-account-issuer"])); err != nil {
 			return err
 		}
+		if r.Tunnel == nil && apiserverconfig.SelectsEgress(text) {
+			return refused("structured authentication", field.ErrorList{field.Forbidden(field.NewPath("jwt"), "egressSelectorType needs nodes")})
+		}
 		if err := yaml.Unmarshal([]byte(text), &config); err != nil {
 			return fmt.Errorf("structured authentication: %w", err)
 		}

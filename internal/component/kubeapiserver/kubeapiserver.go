@@ -236,6 +236,9 @@ func Objects(v Values) ([]client.Object, error) {
 	return objects, nil
 }
 
+// ServiceHost is the name of the Service of a shoot's kube-apiserver for pods of the seed.
+func ServiceHost(namespace string) string { return Name + "." + namespace + ".svc" }
+
 // Service renders the Service, which can be there long before the rest: its address is part of kubeconfigs and routes.
 func Service(of instance.Kind, namespace string) *corev1.Service {
 	service := &corev1.Service{

@@ -15,7 +15,7 @@ func TestEveryFieldReachesKubeProxy(t *testing.T) {
 		Render: func(t *testing.T, config *corev1beta1.KubeProxyConfig) string {
 			shoot := &corev1beta1.Shoot{}
 			shoot.Spec.Kubernetes.KubeProxy = config
-			v, err := For(shoot, []corev1.Node{}, func(string) (string, error) { return "", nil })
+			v, err := For(shoot, []corev1.Node{}, func(string, string) (string, error) { return "", nil })
 			if err != nil {
 				t.Fatal(err)
 			}

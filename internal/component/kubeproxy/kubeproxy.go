@@ -85,8 +85,8 @@ func Enabled(shoot *corev1beta1.Shoot) bool {
 }
 
 // For returns the values for a Shoot, without APIServer and CABundle. The nodes are those that exist: they may have pools or versions that the
-// Shoot no longer has. image returns the image of kube-proxy for a version.
-func For(shoot *corev1beta1.Shoot, nodes []corev1.Node, image func(version string) (string, error)) (Values, error) {
+// Shoot no longer has. image returns the image of kube-proxy for a version and an architecture, which may be unknown.
+func For(shoot *corev1beta1.Shoot, nodes []corev1.Node, image func(version, architecture string) (string, error)) (Values, error) {
 	networks, err := systemcomponent.NetworksOf(shoot)
 	if err != nil {
 		return Values{}, err
@@ -95,21 +95,24 @@ func For(shoot *corev1beta1.Shoot, nodes []corev1.Node, image func(version strin
 	if c := shoot.Spec.Kubernetes.KubeProxy; c != nil {
 		v.Mode, v.FeatureGates = ptr.Deref(c.Mode, ""), c.FeatureGates
 	}
-	for i := range shoot.Spec.Provider.Workers {
-		worker := &shoot.Spec.Provider.Workers[i]
-		version := operatingsystemconfig.KubernetesVersion(worker, shoot.Spec.Kubernetes.Version)
-		v.Pools = append(v.Pools, Pool{Name: worker.Name, Version: version})
-	}
+	architectures := map[string]string{} // by pool
 	for i := range nodes {
 		labels := nodes[i].Labels
 		if pool, version := labels[constants.WorkerPool], labels[constants.WorkerKubernetesVersion]; pool != "" && version != "" {
 			v.Pools = append(v.Pools, Pool{Name: pool, Version: version})
+			architectures[pool] = labels[corev1.LabelArchStable]
 		}
+	}
+	for i := range shoot.Spec.Provider.Workers {
+		worker := &shoot.Spec.Provider.Workers[i]
+		version := operatingsystemconfig.KubernetesVersion(worker, shoot.Spec.Kubernetes.Version)
+		v.Pools = append(v.Pools, Pool{Name: worker.Name, Version: version})
+		architectures[worker.Name] = ptr.Deref(worker.Machine.Architecture, "")
 	}
 	slices.SortFunc(v.Pools, func(a, b Pool) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version)) })
 	v.Pools = slices.Compact(v.Pools)
 	for i := range v.Pools {
-		if v.Pools[i].Image, err = image(v.Pools[i].Version); err != nil {
+		if v.Pools[i].Image, err = image(v.Pools[i].Version, architectures[v.Pools[i].Name]); err != nil {
 			return Values{}, fmt.Errorf("kube-proxy for version %s of pool %q: %w", v.Pools[i].Version, v.Pools[i].Name, err)
 		}
 	}

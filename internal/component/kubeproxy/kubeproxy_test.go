@@ -73,22 +73,23 @@ func TestConfiguration(t *testing.T) {
 }
 
 func TestFor(t *testing.T) {
-	image := func(version string) (string, error) {
+	image := func(version, architecture string) (string, error) {
 		if version == "1.2.3" {
 			return "", errors.New("no image")
 		}
-		return "kube-proxy:v" + version, nil
+		return "kube-proxy:v" + version + architecture, nil
 	}
 	shoot := &corev1beta1.Shoot{}
 	shoot.Spec.Kubernetes.Version = "1.36.3"
 	shoot.Spec.Networking = &corev1beta1.Networking{Services: new("100.64.0.0/13")}
 	shoot.Spec.Kubernetes.KubeProxy = &corev1beta1.KubeProxyConfig{Mode: new(corev1beta1.ProxyModeIPVS)}
 	shoot.Spec.Provider.Workers = []corev1beta1.Worker{
-		{Name: "b"}, {Name: "a", Kubernetes: &corev1beta1.WorkerKubernetes{Version: new("1.35.4")}},
+		{Name: "b"},
+		{Name: "a", Kubernetes: &corev1beta1.WorkerKubernetes{Version: new("1.35.4")}, Machine: corev1beta1.Machine{Architecture: new("arm64")}},
 	}
 	node := func(pool, version string) corev1.Node {
 		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{
-			constants.WorkerPool: pool, constants.WorkerKubernetesVersion: version,
+			constants.WorkerPool: pool, constants.WorkerKubernetesVersion: version, corev1.LabelArchStable: "arm64",
 		}}}
 	}
 	t.Run("pools of the shoot and of existing nodes", func(t *testing.T) {
@@ -97,10 +98,10 @@ func TestFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := Values{Mode: corev1beta1.ProxyModeIPVS, KubernetesService: netip.MustParseAddr("100.64.0.1"), Pools: []Pool{
-			{Name: "a", Version: "1.35.4", Image: "kube-proxy:v1.35.4"},
+			{Name: "a", Version: "1.35.4", Image: "kube-proxy:v1.35.4arm64"},
 			{Name: "b", Version: "1.35.4", Image: "kube-proxy:v1.35.4"},
 			{Name: "b", Version: "1.36.3", Image: "kube-proxy:v1.36.3"},
-			{Name: "gone", Version: "1.36.1", Image: "kube-proxy:v1.36.1"},
+			{Name: "gone", Version: "1.36.1", Image: "kube-proxy:v1.36.1arm64"},
 		}}
 		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{})); diff != "" {
 			t.Errorf("For() (-want +got):\n%s", diff)

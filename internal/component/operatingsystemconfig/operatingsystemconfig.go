@@ -54,10 +54,6 @@ type Values struct {
 	// SSHPublicKeys are the keys, in the format of authorized_keys, that the user gardener can log in with. Without any, the SSH server
 	// of the machines is stopped.
 	SSHPublicKeys []string
-	// NodeAgentImage is the image with all processes of Gardener. The node agent is extracted from it.
-	NodeAgentImage string
-	// SandboxImage is the image of the container that holds the namespaces of a pod.
-	SandboxImage string
 	// TokenSecrets are the Secrets in kube-system of the shoot whose tokens node agents write to files.
 	TokenSecrets []nodeagentconfigv1alpha1.TokenSecretSyncConfig
 	// Pools are the worker pools.
@@ -80,7 +76,11 @@ type Pool struct {
 	Hash string
 	// Rotation has the times when credentials of the pool were rotated, for an update in place. The zero value means never.
 	Rotation Rotation
-	// KubeletImage is an image with /usr/local/bin/kubelet and /usr/local/bin/kubectl in the version of the pool.
+	// NodeAgentImage is the image with all processes of Gardener, for the architecture of the pool. The node agent is extracted from it.
+	NodeAgentImage string
+	// SandboxImage is the image of the container that holds the namespaces of a pod, for the architecture of the pool.
+	SandboxImage string
+	// KubeletImage is an image with /usr/local/bin/kubelet and /usr/local/bin/kubectl in the version and for the architecture of the pool.
 	KubeletImage string
 	// Labels are those of the pool's nodes. The kubelet sets those of them that it may set itself.
 	Labels map[string]string
@@ -152,13 +152,13 @@ func Objects(v Values) ([]client.Object, error) {
 			return nil, err
 		}
 		provision := osc(&v, pool, extensionsv1alpha1.OperatingSystemConfigPurposeProvision)
-		provision.Spec.Units, provision.Spec.Files = provisioning(&v, agent)
+		provision.Spec.Units, provision.Spec.Files = provisioning(pool, agent)
 		reconcile := osc(&v, pool, extensionsv1alpha1.OperatingSystemConfigPurposeReconcile)
 		if reconcile.Spec.Units, reconcile.Spec.Files, err = reconciling(&v, pool, agent); err != nil {
 			return nil, err
 		}
 		reconcile.Spec.CRIConfig.CgroupDriver = new(extensionsv1alpha1.CgroupDriverSystemd)
-		reconcile.Spec.CRIConfig.Containerd = &extensionsv1alpha1.ContainerdConfig{SandboxImage: v.SandboxImage, Registries: pool.Registries}
+		reconcile.Spec.CRIConfig.Containerd = &extensionsv1alpha1.ContainerdConfig{SandboxImage: pool.SandboxImage, Registries: pool.Registries}
 		reconcile.Spec.InPlaceUpdates = inPlaceUpdates(&v, pool)
 		objects = append(objects, provision, reconcile)
 	}

@@ -35,12 +35,15 @@ func values(pools ...Pool) Values {
 	return Values{
 		Namespace: "shoot--dev--crazy-botany", KubernetesVersion: "1.36.3", APIServerURL: "https://api.crazy-botany.dev.internal.example.com",
 		ClusterCABundle: []byte("cluster CA\n"), KubeletCABundle: []byte("kubelet CA\n"), ClusterDNS: []net.IP{net.ParseIP("100.64.0.10")},
-		NodeAgentImage: "example.com/gardener:v1", SandboxImage: "example.com/pause:3.10", Pools: pools,
+		Pools: pools,
 	}
 }
 
 func TestObjects(t *testing.T) {
-	plain := Pool{Worker: worker(), Hash: "0123456789abcdef", KubeletImage: "example.com/kubelet:v1.36.3"}
+	plain := Pool{
+		Worker: worker(), Hash: "0123456789abcdef", NodeAgentImage: "example.com/gardener:v1", SandboxImage: "example.com/pause:3.10",
+		KubeletImage: "example.com/kubelet:v1.36.3",
+	}
 	full := plain
 	full.Worker.Name, full.Hash = "large", ""
 	full.Worker.CABundle = new("pool CA\n")

@@ -53,13 +53,13 @@ func agentFiles(v *Values, pool *Pool) ([]extensionsv1alpha1.File, error) {
 }
 
 // provisioning returns the units and files of new machines.
-func provisioning(v *Values, agent []extensionsv1alpha1.File) ([]extensionsv1alpha1.Unit, []extensionsv1alpha1.File) {
+func provisioning(pool *Pool, agent []extensionsv1alpha1.File) ([]extensionsv1alpha1.Unit, []extensionsv1alpha1.File) {
 	token := inline(nodeagentconfigv1alpha1.BootstrapTokenFilePath, 0o600, PlaceholderBootstrapToken)
 	machine := inline(nodeagentconfigv1alpha1.MachineNameFilePath, 0o644, PlaceholderMachineName)
 	for _, file := range []*extensionsv1alpha1.File{&token, &machine} {
 		file.Content.TransmitUnencoded = new(true) // so that the placeholder in the user data can be replaced
 	}
-	script := inline(nodeagentconfigv1alpha1.PathInitScript, 0o755, InitScript(v.NodeAgentImage))
+	script := inline(nodeagentconfigv1alpha1.PathInitScript, 0o755, InitScript(pool.NodeAgentImage))
 	files := append([]extensionsv1alpha1.File{script, token, machine}, agent...)
 	return []extensionsv1alpha1.Unit{{
 		Name: nodeagentconfigv1alpha1.InitUnitName, Command: new(extensionsv1alpha1.CommandStart), Enable: new(true),

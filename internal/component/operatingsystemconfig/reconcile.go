@@ -105,7 +105,7 @@ func reconciling(v *Values, pool *Pool, agent []extensionsv1alpha1.File) ([]exte
 		{Name: "systemd-journald.service", Command: new(extensionsv1alpha1.CommandRestart), FilePaths: []string{journaldFile}},
 	}
 	files := slices.Concat(agent, []extensionsv1alpha1.File{
-		fromImage(nodeagentconfigv1alpha1.PathBinary, v.NodeAgentImage, NodeAgentPathInImage),
+		fromImage(nodeagentconfigv1alpha1.PathBinary, pool.NodeAgentImage, NodeAgentPathInImage),
 		fromImage(bin+"/kubelet", pool.KubeletImage, KubeletImageDir+"/kubelet"),
 		fromImage(bin+"/kubectl", pool.KubeletImage, KubeletImageDir+"/kubectl"),
 		inline(KubeletCAFile, 0o644, string(v.KubeletCABundle)),

@@ -5,6 +5,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
+	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
 	"gardener.cloud/gardener/test/golden"
 )
 
@@ -29,6 +30,13 @@ func TestObjectsWithoutCertificate(t *testing.T) {
 			t.Error("webhooks without a server are deployed")
 		}
 	}
+}
+
+// Pods of control planes are sent to the gateway, and those of nothing else.
+func TestLoadBalancingWebhook(t *testing.T) {
+	c := resourcemanagerconfigv1alpha1.ResourceManagerConfiguration{}
+	c.Webhooks.PodKubeAPIServerLoadBalancing.Enabled = true
+	golden.Objects(t, "load-balancing.yaml", Webhooks(&c, Scope{Namespace: "garden", CABundle: []byte("CA")}))
 }
 
 func TestWebhooksOfAShoot(t *testing.T) {

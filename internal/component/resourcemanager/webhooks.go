@@ -21,6 +21,7 @@ const (
 	PathHighAvailability      = "/webhooks/high-availability-config"
 	PathInvalidateToken       = "/webhooks/invalidate-service-account-token-secret" // a path
 	PathKubernetesServiceHost = "/webhooks/kubernetes-service-host"
+	PathLoadBalancing         = "/webhooks/pod-kube-apiserver-load-balancing"
 	PathNodeAgentAuthorizer   = "/webhooks/auth/nodeagent"
 	PathProjectedToken        = "/webhooks/mount-projected-service-account-token" // a path
 	PathSchedulerName         = "/webhooks/default-pod-scheduler-name"
@@ -128,6 +129,12 @@ func (s Scope) mutating(c *resourcemanagerconfigv1alpha1.ResourceManagerWebhookC
 		w.ReinvocationPolicy = new(admissionregistrationv1.NeverReinvocationPolicy)
 		w.NamespaceSelector = selector(nil, not(resourcesv1alpha1.KubernetesServiceHostInject, "disable"))
 		w.ObjectSelector = selector(nil, not(resourcesv1alpha1.KubernetesServiceHostInject, "disable"), notStatic)
+	})
+	add(c.PodKubeAPIServerLoadBalancing.Enabled, "pod-kube-apiserver-load-balancing", PathLoadBalancing, func(w *admissionregistrationv1.MutatingWebhook) {
+		// Others have no ConfigMap that names a gateway. The resource managers of shoots are there, too, but not the one that serves the webhook.
+		w.NamespaceSelector, w.ObjectSelector = selector(map[string]string{constants.GardenRole: constants.GardenRoleShoot}), selector(nil, notStatic)
+		// Pods also work without it. While the feature gate is switched off, or after a rollback, nothing serves it.
+		w.FailurePolicy, w.TimeoutSeconds = new(admissionregistrationv1.Ignore), new(int32(shortTimeoutSeconds))
 	})
 	add(c.SystemComponentsConfig.Enabled, "system-components-config", PathSystemComponents, func(w *admissionregistrationv1.MutatingWebhook) {
 		var consider map[string]string

@@ -3,6 +3,7 @@ package workload
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"strings"
 )
 
@@ -10,4 +11,10 @@ import (
 func Checksum(contents ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(contents, "\x00")))
 	return hex.EncodeToString(sum[:8])
+}
+
+// ChecksumOfData returns a checksum of the data of a Secret.
+func ChecksumOfData(data map[string][]byte) (string, error) {
+	text, err := json.Marshal(data) // with sorted keys
+	return Checksum(string(text)), err
 }

@@ -12,7 +12,7 @@ import (
 	"gardener.cloud/gardener/internal/kube/bootstraptoken"
 )
 
-// facts are what it depends on whether a bootstrap token may be used for a gardenlet.
+// facts are what it depends on whether a user may have the certificate of a gardenlet.
 type facts struct {
 	// token is the gardenlet that the token is for, nil if the author has no token, or it does not exist any more.
 	token *bootstraptoken.Gardenlet
@@ -26,6 +26,9 @@ func mayRequest(user string, requested gardenlet, f facts, now time.Time) error 
 	account := serviceaccount.MakeUsername(constants.GardenNamespace, graph.BootstrapServiceAccountName(requested.Seed))
 	_, isToken := bootstraptoken.ID(user)
 	switch {
+	case user == requested.user && requested.Seed != "" && f.seed == nil:
+		// Seeds that are deleted lose access: their gardenlets could register again, with what they like in the Seed.
+		return fmt.Errorf("user %q may not renew its certificate, as Seed %q does not exist any more", user, requested.Seed)
 	case user == requested.user, requested.Seed != "" && user == account:
 		return nil
 	case !isToken:
@@ -41,6 +44,11 @@ func mayRequest(user string, requested gardenlet, f facts, now time.Time) error 
 		return fmt.Errorf("the description of the bootstrap token of user %q names no seed, and Seed %q has a valid certificate already", user, f.seed.Name)
 	}
 	return nil
+}
+
+// newRegistration reports whether the gardenlet of a Seed that does not exist starts with bootstrap credentials.
+func newRegistration(user string, requested gardenlet, f facts) bool {
+	return requested.Seed != "" && f.seed == nil && user != requested.user
 }
 
 // expired reports whether the gardenlet of a seed had a certificate that is not valid any more.

@@ -30,13 +30,14 @@ func TestMayRequest(t *testing.T) {
 		facts     facts
 		ok        bool
 	}{
-		"a renewal":                           {user: seed.user, requested: seed, ok: true},
-		"a renewal for another seed":          {user: seed.user + "b", requested: seed},
-		"a renewal of a self-hosted shoot":    {user: shoot.user, requested: shoot, ok: true},
-		"a renewal for another shoot":         {user: shoot.user + "b", requested: shoot},
-		"the ServiceAccount for a seed":       {user: "system:serviceaccount:garden:gardenlet-bootstrap-a", requested: seed, ok: true},
-		"the ServiceAccount for another seed": {user: "system:serviceaccount:garden:gardenlet-bootstrap-b", requested: seed},
-		"the ServiceAccount without a seed":   {user: "system:serviceaccount:garden:gardenlet-bootstrap-", requested: shoot},
+		"a renewal":                            {user: seed.user, requested: seed, facts: facts{seed: valid}, ok: true},
+		"a renewal for a Seed that is deleted": {user: seed.user, requested: seed},
+		"a renewal for another seed":           {user: seed.user + "b", requested: seed},
+		"a renewal of a self-hosted shoot":     {user: shoot.user, requested: shoot, ok: true},
+		"a renewal for another shoot":          {user: shoot.user + "b", requested: shoot},
+		"the ServiceAccount for a seed":        {user: "system:serviceaccount:garden:gardenlet-bootstrap-a", requested: seed, ok: true},
+		"the ServiceAccount for another seed":  {user: "system:serviceaccount:garden:gardenlet-bootstrap-b", requested: seed},
+		"the ServiceAccount without a seed":    {user: "system:serviceaccount:garden:gardenlet-bootstrap-", requested: shoot},
 		// A gardenlet may create ServiceAccounts in the namespace of its seed, and bind them to the role of new gardenlets.
 		"a ServiceAccount in the namespace of another seed": {user: "system:serviceaccount:seed-b:gardenlet-bootstrap-a", requested: seed},
 		"any user": {user: "alice@example.com", requested: seed},
@@ -60,6 +61,27 @@ func TestMayRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if err := mayRequest(tc.user, tc.requested, tc.facts, now); (err == nil) != tc.ok {
 				t.Errorf("mayRequest() = %v, want ok %t", err, tc.ok)
+			}
+		})
+	}
+}
+
+func TestNewRegistration(t *testing.T) {
+	seed := gardenlet{bootstraptoken.Gardenlet{Seed: "a"}, "gardener.cloud:system:seed:a"}
+	for name, tc := range map[string]struct {
+		user      string
+		requested gardenlet
+		facts     facts
+		want      bool
+	}{
+		"bootstrap credentials":                        {user: "system:bootstrap:abcdef", requested: seed, want: true},
+		"bootstrap credentials, the Seed exists":       {user: "system:bootstrap:abcdef", requested: seed, facts: facts{seed: &corev1beta1.Seed{}}},
+		"the gardenlet itself":                         {user: seed.user, requested: seed},
+		"bootstrap credentials of a self-hosted shoot": {user: "system:bootstrap:abcdef", requested: gardenlet{user: "gardener.cloud:system:shoot:a:b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := newRegistration(tc.user, tc.requested, tc.facts); got != tc.want {
+				t.Errorf("newRegistration() = %t", got)
 			}
 		})
 	}

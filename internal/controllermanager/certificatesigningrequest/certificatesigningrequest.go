@@ -2,7 +2,8 @@
 // before their certificate expires.
 //
 // It reads CertificateSigningRequests, the bootstrap tokens that they are made with and Seeds, creates SubjectAccessReviews for the authors,
-// and writes approvals. Other requests are left to other approvers, such as an operator. Source: concepts.txt, CertificateSigningRequest
+// and writes approvals. Before, it removes a Seed that does not exist from those that have been registered: who gave the gardenlet its bootstrap
+// credentials wants it to be registered again. Other requests are left to other approvers, such as an operator. Source: concepts.txt, CertificateSigningRequest
 // controller.
 package certificatesigningrequest
 
@@ -29,6 +30,7 @@ import (
 	"gardener.cloud/gardener/internal/controllermanager/watch"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/kube/bootstraptoken"
+	"gardener.cloud/gardener/internal/kube/registeredseeds"
 )
 
 // retryAfter is when the author of a request is checked again. A change of permissions or of the bootstrap token causes no event; the
@@ -94,6 +96,11 @@ func (r *reconciler) Reconcile(ctx context.Context, csr *certificatesv1.Certific
 			"subresource", requested.subresource(), "user", csr.Spec.Username)
 		return reconcile.Result{RequeueAfter: retryAfter}, nil
 	}
+	if newRegistration(csr.Spec.Username, requested, facts) {
+		if err := registeredseeds.Remove(ctx, r.gardenCache, requested.Seed); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
 	log.Info("Approving request", "user", csr.Spec.Username, "for", requested.user)
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "AutoApproved",
@@ -109,18 +116,16 @@ func (r *reconciler) Reconcile(ctx context.Context, csr *certificatesv1.Certific
 // a Seed yet that has just been registered.
 func (r *reconciler) read(ctx context.Context, user string, requested gardenlet) (facts, error) {
 	var f facts
-	id, isToken := bootstraptoken.ID(user)
-	if !isToken {
-		return f, nil
+	if id, isToken := bootstraptoken.ID(user); isToken {
+		token, err := bootstraptoken.Read(ctx, r.gardenAPI, id)
+		switch {
+		case apierrors.IsNotFound(err):
+			return f, nil
+		case err != nil:
+			return f, fmt.Errorf("read the bootstrap token of user %q: %w", user, err)
+		}
+		f.token = &token
 	}
-	token, err := bootstraptoken.Read(ctx, r.gardenAPI, id)
-	switch {
-	case apierrors.IsNotFound(err):
-		return f, nil
-	case err != nil:
-		return f, fmt.Errorf("read the bootstrap token of user %q: %w", user, err)
-	}
-	f.token = &token
 	if requested.Seed == "" {
 		return f, nil
 	}

@@ -40,27 +40,29 @@ func Add(mgr manager.Manager, v Values) error {
 	inGarden := predicate.NewPredicateFuncs(func(obj client.Object) bool { return obj.GetNamespace() == constants.GardenNamespace })
 	return builder.ControllerManagedBy(mgr).Named("managedseed-label").WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs}).
 		For(&seedmanagementv1alpha1.ManagedSeed{}, builder.WithPredicates(watch.NoDeletes(), watch.NoUpdates())).
-		Watches(&corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(r.managedSeedsOf), builder.WithPredicates(inGarden, watch.NoDeletes(),
+		Watches(&corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(OfShoot(r.gardenCache)), builder.WithPredicates(inGarden, watch.NoDeletes(),
 			watch.Updated(func(before, after *corev1beta1.Shoot) bool { return !maps.Equal(labelsOf(before), labelsOf(after)) }))).
 		Complete(r)
 }
 
 type reconciler struct{ gardenCache client.Client }
 
-// managedSeedsOf returns requests for the ManagedSeeds of a Shoot.
-func (r *reconciler) managedSeedsOf(ctx context.Context, shoot client.Object) []reconcile.Request {
-	list := &seedmanagementv1alpha1.ManagedSeedList{}
-	if err := r.gardenCache.List(ctx, list, client.InNamespace(shoot.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-		logf.FromContext(ctx).Error(err, "Listing ManagedSeeds")
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range list.Items {
-		if object := &list.Items[i]; object.Spec.Shoot != nil && object.Spec.Shoot.Name == shoot.GetName() {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
+// OfShoot maps a Shoot to its ManagedSeeds, which it reads in the garden.
+func OfShoot(garden client.Reader) handler.MapFunc {
+	return func(ctx context.Context, shoot client.Object) []reconcile.Request {
+		list := &seedmanagementv1alpha1.ManagedSeedList{}
+		if err := garden.List(ctx, list, client.InNamespace(shoot.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+			logf.FromContext(ctx).Error(err, "Listing ManagedSeeds")
+			return nil
 		}
+		var requests []reconcile.Request
+		for i := range list.Items {
+			if object := &list.Items[i]; object.Spec.Shoot != nil && object.Spec.Shoot.Name == shoot.GetName() {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
+			}
+		}
+		return requests
 	}
-	return requests
 }
 
 // Reconcile labels a ManagedSeed.

@@ -61,6 +61,8 @@ type observed struct {
 	Pending *seedmanagementv1alpha1.PendingReplica
 	// MaxRetries is how often a failed Shoot is retried.
 	MaxRetries int
+	// RetriedBefore is when a Shoot must have failed to be retried again after it was given up.
+	RetriedBefore time.Time
 }
 
 // verdict is what is done in a pass.
@@ -104,24 +106,41 @@ func decide(o observed) (verdict, error) {
 	case len(o.Replicas) < o.Target:
 		return verdict{Action: createShoot, Name: replicaName(o.Set, o.next()), GaveUp: gaveUp}, nil
 	case shrinks:
-		sorted := slices.SortedFunc(slices.Values(o.Replicas), o.earlier)
-		for _, r := range sorted {
-			if r.deletable() && r.shoot.Name != gaveUp {
-				what := o.step(r, true)
-				what.GaveUp = gaveUp
-				return what, nil
+		later := false // an error would try again at once
+		for _, r := range slices.SortedFunc(slices.Values(o.Replicas), o.earlier) {
+			if !r.deletable() {
+				continue
 			}
+			if r.shoot.Name == gaveUp || r.state() == shootDeleteFailed && o.postponed(r) {
+				later = true
+				continue
+			}
+			what := o.step(r, true)
+			what.GaveUp = gaveUp
+			return what, nil
+		}
+		if later {
+			return verdict{GaveUp: gaveUp}, nil
 		}
 		return verdict{GaveUp: gaveUp}, errNotDeletable
 	}
 	for _, r := range slices.SortedFunc(slices.Values(o.Replicas), func(a, b replica) int { return o.ordinalOf(a) - o.ordinalOf(b) }) {
-		if r.shoot.Name != gaveUp && r.state() != managedSeedRegistered {
+		if r.shoot.Name != gaveUp && r.state() != managedSeedRegistered && !o.postponed(r) {
 			what := o.step(r, false)
 			what.GaveUp = gaveUp
 			return what, nil
 		}
 	}
 	return verdict{GaveUp: gaveUp}, nil
+}
+
+// postponed says whether a Shoot that was given up has failed not long ago. Any Shoot of the set causes a pass: without this, the next one would begin
+// to count its retries again.
+func (o observed) postponed(r replica) bool {
+	if o.Pending != nil && o.Pending.Name == r.shoot.Name || r.state() != shootReconcileFailed && r.state() != shootDeleteFailed {
+		return false
+	}
+	return r.shoot.Status.LastOperation.LastUpdateTime.After(o.RetriedBefore)
 }
 
 func (o observed) ordinalOf(r replica) int { return ordinal(o.Set, r.shoot.Name) }

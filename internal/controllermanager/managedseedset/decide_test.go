@@ -29,6 +29,11 @@ func operation(state corev1beta1.LastOperationState) change {
 	return func(r *replica) { r.shoot.Status.LastOperation = &corev1beta1.LastOperation{State: state} }
 }
 
+// lately is after what is retried.
+func lately(r *replica) {
+	r.shoot.Status.LastOperation.LastUpdateTime = metav1.NewTime(lastSync.Add(time.Minute))
+}
+
 func deleted(r *replica)   { r.shoot.DeletionTimestamp = &metav1.Time{} }
 func unhealthy(r *replica) { r.shoot.Labels = nil }
 func hosting(r *replica)   { r.hosts = true }
@@ -60,6 +65,9 @@ func noBackups(r *replica) {
 	ready(r)
 	r.seed.Status.Conditions = append(r.seed.Status.Conditions, corev1beta1.Condition{Type: "BackupBucketsReady", Status: "False"})
 }
+
+// lastSync is a syncPeriod ago.
+var lastSync = time.Unix(1000, 0)
 
 const failed, processing = corev1beta1.LastOperationStateFailed, corev1beta1.LastOperationStateProcessing
 
@@ -104,7 +112,19 @@ func TestDecide(t *testing.T) {
 			want: verdict{Action: createShoot, Name: "s-1", GaveUp: "s-0"},
 		},
 		"it is retried later": {target: 1, replicas: []replica{one("s-0", operation(failed))}, want: verdict{Action: retryReconciliation, Name: "s-0", Retries: 1}},
-		"its deletion failed": {replicas: []replica{one("s-0", operation(failed), deleted)}, pending: pending("s-0", 0), want: verdict{Action: retryDeletion, Name: "s-0", Retries: 1}},
+		"it is not retried before a period has passed, whatever causes a pass": {target: 1, replicas: []replica{one("s-0", operation(failed), lately)}},
+		"others are worked on until then": {
+			target: 2, replicas: []replica{one("s-0", operation(failed), lately), one("s-1")}, want: verdict{Action: createManagedSeed, Name: "s-1"},
+		},
+		"it is pending, and has failed again": {
+			target: 1, replicas: []replica{one("s-0", operation(failed), lately)}, pending: pending("s-0", 1),
+			want: verdict{Action: retryReconciliation, Name: "s-0", Retries: 2},
+		},
+		"one too many: a failed one at once":                     {target: 1, replicas: []replica{one("s-0", ready), one("s-1", operation(failed), lately)}, want: verdict{Action: deleteShoot, Name: "s-1"}},
+		"its deletion is not retried before a period has passed": {replicas: []replica{one("s-0", operation(failed), deleted, lately)}},
+		"its deletion is retried later":                          {replicas: []replica{one("s-0", operation(failed), deleted)}, want: verdict{Action: retryDeletion, Name: "s-0", Retries: 1}},
+		"its deletion failed too often, there is no other":       {replicas: []replica{one("s-0", operation(failed), deleted)}, pending: pending("s-0", 3), want: verdict{GaveUp: "s-0"}},
+		"its deletion failed":                                    {replicas: []replica{one("s-0", operation(failed), deleted)}, pending: pending("s-0", 0), want: verdict{Action: retryDeletion, Name: "s-0", Retries: 1}},
 		"its deletion failed too often": {
 			replicas: []replica{one("s-0", operation(failed), deleted), one("s-1", ready)}, pending: pending("s-0", 3),
 			want: verdict{Action: deleteManagedSeed, Name: "s-1", GaveUp: "s-0"},
@@ -123,7 +143,7 @@ func TestDecide(t *testing.T) {
 		"a pending one that is gone":         {target: 1, replicas: []replica{one("s-1", ready)}, pending: pending("s-0", 0)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := decide(observed{Set: "s", Target: tc.target, Next: tc.next, Replicas: tc.replicas, Pending: tc.pending, MaxRetries: 3})
+			got, err := decide(observed{Set: "s", Target: tc.target, Next: tc.next, Replicas: tc.replicas, Pending: tc.pending, MaxRetries: 3, RetriedBefore: lastSync})
 			if diff := cmp.Diff(tc.want, got); diff != "" || !errors.Is(err, tc.err) {
 				t.Errorf("decide() error %v, (-want +got):\n%s", err, diff)
 			}

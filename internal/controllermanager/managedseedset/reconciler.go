@@ -79,6 +79,7 @@ func (r *reconciler) observe(ctx context.Context, set *seedmanagementv1alpha1.Ma
 	o := observed{
 		Set: set.Name, Target: int(ptr.Deref(set.Spec.Replicas, 1)), Next: int(set.Status.NextReplicaNumber),
 		Pending: set.Status.PendingReplica, MaxRetries: r.MaxShootRetries,
+		RetriedBefore: r.Clock.Now().Add(-r.SyncPeriod),
 	}
 	if set.DeletionTimestamp != nil {
 		o.Target = 0

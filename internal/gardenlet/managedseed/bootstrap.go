@@ -3,6 +3,7 @@ package managedseed
 import (
 	"context"
 	"fmt"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/authorizer/graph"
 	"gardener.cloud/gardener/internal/component/gardenlet/bootstrap"
@@ -29,11 +31,14 @@ type credentials struct {
 	kubeconfig []byte
 	// replaced says that the gardenlet had a certificate, so that it has to start again.
 	replaced bool
+	// renews says that an operator wants it to get a new certificate, which it does not have yet.
+	renews bool
 }
 
-// bootstrap returns the credentials with which a gardenlet requests its client certificate. Its kubeconfig is deleted if it is to be replaced.
+// bootstrap returns the credentials with which a gardenlet requests its client certificate. Its kubeconfig is deleted if it is to be replaced. Bootstrapped
+// is when its pods were last started for new credentials. Each pass of a renewal writes a token that is valid: the gardenlet may need longer than one is.
 func (r *reconciler) bootstrap(
-	ctx context.Context, object *seedmanagementv1alpha1.ManagedSeed, shootClient client.Client, garden release.Connection, seed *corev1beta1.Seed,
+	ctx context.Context, object *seedmanagementv1alpha1.ManagedSeed, shootClient client.Client, garden release.Connection, seed *corev1beta1.Seed, bootstrapped string,
 ) (credentials, error) {
 	mode := ptr.Deref(object.Spec.Gardenlet.Bootstrap, seedmanagementv1alpha1.BootstrapToken)
 	if mode == seedmanagementv1alpha1.BootstrapNone {
@@ -43,7 +48,8 @@ func (r *reconciler) bootstrap(
 	if err != nil {
 		return credentials{}, err
 	}
-	if !needsBootstrap(state, renews(object), seed, r.Clock.Now()) {
+	renewal := renewalOf(object, state, bootstrapped, r.Clock.Now())
+	if !needsBootstrap(state, renewal.Requested, seed, r.Clock.Now()) {
 		return credentials{}, nil
 	}
 	token, err := r.token(ctx, object, mode)
@@ -58,11 +64,54 @@ func (r *reconciler) bootstrap(
 	if err != nil {
 		return credentials{}, err
 	}
-	out := credentials{kubeconfig: kubeconfig, replaced: state.Kubeconfig != nil || renews(object)}
+	if renewal.Requested && !renewal.Begun {
+		if err := r.beginRenewal(ctx, object, state); err != nil {
+			return credentials{}, err
+		}
+	}
+	out := credentials{kubeconfig: kubeconfig, replaced: state.Kubeconfig != nil || renewal.Restarts, renews: renewal.Requested}
 	if out.replaced {
 		logf.FromContext(ctx).Info("Replacing the client certificate of the gardenlet")
 	}
 	return out, state.DeleteKubeconfig(ctx, shootClient)
+}
+
+// beginRenewal records which kubeconfig is replaced, before it is deleted: otherwise the next pass would delete the new one, too.
+func (r *reconciler) beginRenewal(ctx context.Context, object *seedmanagementv1alpha1.ManagedSeed, state bootstrap.State) error {
+	value := r.Clock.Now().UTC().Format(time.RFC3339) + " "
+	if state.Kubeconfig != nil {
+		value += string(state.Kubeconfig.UID)
+	}
+	after := object.DeepCopy()
+	metav1.SetMetaDataAnnotation(&after.ObjectMeta, annotationRenewal, value)
+	// What is deployed is of the version that was read. The writes below need the new one.
+	if err := r.GardenAPI.Patch(ctx, after, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("annotate ManagedSeed %q: %w", object.Name, err)
+	}
+	after.DeepCopyInto(object)
+	return nil
+}
+
+// renewed removes the operation that requested a new client certificate, which the gardenlet has now.
+func (r *reconciler) renewed(ctx context.Context, object *seedmanagementv1alpha1.ManagedSeed) error {
+	if _, begun := object.Annotations[annotationRenewal]; !begun && !renews(object) {
+		return nil
+	}
+	current := &seedmanagementv1alpha1.ManagedSeed{}
+	if err := r.GardenAPI.Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	before := current.DeepCopy()
+	delete(current.Annotations, annotationRenewal)
+	if renews(current) {
+		delete(current.Annotations, constants.GardenerOperation)
+	}
+	// Another operation may be requested now.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.GardenAPI.Patch(ctx, current, patch); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("annotate ManagedSeed %q: %w", object.Name, err)
+	}
+	return nil
 }
 
 // token returns a token with which a gardenlet may request its client certificate.

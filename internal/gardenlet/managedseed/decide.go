@@ -3,6 +3,7 @@ package managedseed
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -71,10 +72,41 @@ func needsBootstrap(state bootstrap.State, renew bool, seed *corev1beta1.Seed, n
 	return true
 }
 
+// renewal is a new client certificate that an operator wants a gardenlet to get.
+type renewal struct {
+	// Requested is whether it is not there yet, and Begun whether the kubeconfig is being replaced already.
+	Requested, Begun bool
+	// Restarts is whether the pods are to start again for it.
+	Restarts bool
+}
+
+// renewalOf returns the renewal of a ManagedSeed, by what is in the cluster of its gardenlet, and when its pods were last started for new credentials.
+func renewalOf(object *seedmanagementv1alpha1.ManagedSeed, state bootstrap.State, bootstrapped string, now time.Time) renewal {
+	if !renews(object) {
+		return renewal{}
+	}
+	since, uid, _ := strings.Cut(object.Annotations[annotationRenewal], " ")
+	began, err := time.Parse(time.RFC3339, since)
+	if err != nil {
+		return renewal{Requested: true, Restarts: true}
+	}
+	if state.Valid(now) && string(state.Kubeconfig.UID) != uid {
+		return renewal{Begun: true} // the new one
+	}
+	restarted, err := time.Parse(time.RFC3339, bootstrapped)
+	return renewal{Requested: true, Begun: true, Restarts: err != nil || restarted.Before(began)} // a pass may have ended half way
+}
+
 // expired says whether the client certificate of the gardenlet of a Seed has expired.
 func expired(seed *corev1beta1.Seed, now time.Time) bool {
 	expiration := seed.Status.ClientCertificateExpirationTimestamp
 	return expiration != nil && expiration.Time.Before(now)
+}
+
+// revives says whether the gardenlet of a ManagedSeed in deletion is deployed once more, as it cannot delete its Seed without a new client certificate. The
+// Seed may be nil.
+func revives(object *seedmanagementv1alpha1.ManagedSeed, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed, now time.Time) bool {
+	return seed != nil && shootReconciled(shoot) && (renews(object) || expired(seed, now))
 }
 
 // retries says whether what was rolled back is to be tried again: an operation, which raises the generation, requests it. A renewal does not, nor does the
@@ -111,11 +143,14 @@ type deployed struct {
 	Problem *problem
 	// Retry says that what was rolled back is to be tried again.
 	Retry bool
+	// Renews says that an operator wants it to get a new client certificate, which it does not have yet.
+	Renews bool
 }
 
-// recheckIn returns when a gardenlet is checked again. While it is tried, that is often: the Lease of its leader is not watched.
+// recheckIn returns when a gardenlet is checked again. While it is tried, or gets a new certificate, that is often: the Lease of its leader is not watched,
+// nor its kubeconfig, and its token is valid for minutes only.
 func (d deployed) recheckIn(period time.Duration) time.Duration {
-	if d.Trial.State == trial.Trying {
+	if d.Trial.State == trial.Trying || d.Renews {
 		period = min(period, trial.SteadyTime)
 	}
 	if recheck := d.Verdict.RecheckIn; recheck > 0 {

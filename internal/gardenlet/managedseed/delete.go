@@ -20,15 +20,25 @@ import (
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/component/gardenlet"
 	"gardener.cloud/gardener/internal/component/gardenlet/release"
+	"gardener.cloud/gardener/internal/gardenlet/upgrade/trial"
 	"gardener.cloud/gardener/internal/kube"
 )
 
 // delete deletes the Seed of a ManagedSeed, and then its gardenlet, which is needed for the former.
 func (r *reconciler) delete(ctx context.Context, object *seedmanagementv1alpha1.ManagedSeed, shoot *corev1beta1.Shoot) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(object, constants.FinalizerGardenerName) {
+		r.forget(object)
 		return reconcile.Result{}, nil
 	}
-	missing, err := r.deleteNext(ctx, object, shoot)
+	seed, err := r.seed(ctx, object.Name)
+	if err == nil && revives(object, shoot, seed, r.Clock.Now()) {
+		return r.revive(ctx, object, shoot, seed)
+	}
+	r.forget(object)
+	missing := ""
+	if err == nil {
+		missing, err = r.deleteNext(ctx, object, shoot, seed)
+	}
 	switch {
 	case kube.Contested(err):
 		return kube.Result(err)
@@ -40,20 +50,59 @@ func (r *reconciler) delete(ctx context.Context, object *seedmanagementv1alpha1.
 	return kube.Result(kube.RemoveFinalizer(ctx, r.gardenCache, object, constants.FinalizerGardenerName))
 }
 
-// deleteNext deletes what can be deleted now. It returns what that waits for, or "" if nothing is left.
-func (r *reconciler) deleteNext(ctx context.Context, object *seedmanagementv1alpha1.ManagedSeed, shoot *corev1beta1.Shoot) (missing string, err error) {
-	seed, err := r.seed(ctx, object.Name)
-	if err != nil {
-		return "", err
+// forget ends what is known of the gardenlet of a ManagedSeed that is not deployed any more.
+func (r *reconciler) forget(object *seedmanagementv1alpha1.ManagedSeed) {
+	r.watches.end(client.ObjectKeyFromObject(object))
+	r.checks.Forget(client.ObjectKeyFromObject(object))
+}
+
+// revive deploys the gardenlet with new credentials while its Seed is deleted: only the gardenlet can do that.
+func (r *reconciler) revive(
+	ctx context.Context, object *seedmanagementv1alpha1.ManagedSeed, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed,
+) (reconcile.Result, error) {
+	missing, err := r.deleteSeed(ctx, seed)
+	current := deployed{Renews: true}
+	if err == nil {
+		_, current, err = r.deploy(ctx, object, shoot)
 	}
-	if seed != nil {
-		if seed.DeletionTimestamp == nil {
-			logf.FromContext(ctx).Info("Deleting Seed", "seed", seed.Name)
-			if err := r.GardenAPI.Delete(ctx, seed, client.Preconditions{UID: &seed.UID}); client.IgnoreNotFound(err) != nil {
-				return "", fmt.Errorf("delete Seed %q: %w", seed.Name, err)
-			}
+	if errors.Is(err, errUnconfirmed) { // it is tried again
+		current.Renews, err = true, nil
+	}
+	if kube.Contested(err) {
+		return kube.Result(err)
+	}
+	if err != nil {
+		r.watches.end(client.ObjectKeyFromObject(object)) // its client may have credentials that are not valid any more
+		err = fmt.Errorf("give the gardenlet a new client certificate, so that it deletes Seed %q: %w", object.Name, err)
+		return reconcile.Result{}, errors.Join(err, r.report(ctx, object, deleteFailed(err)))
+	}
+	if err := r.report(ctx, object, deleting(missing+". Its gardenlet gets a new client certificate for that")); err != nil || current.Renews {
+		return waiting(trial.SteadyTime, err)
+	}
+	return waiting(trial.SteadyTime, r.renewed(ctx, object))
+}
+
+// deleteSeed deletes a Seed. It returns what that waits for.
+func (r *reconciler) deleteSeed(ctx context.Context, seed *corev1beta1.Seed) (missing string, err error) {
+	if seed.DeletionTimestamp == nil {
+		logf.FromContext(ctx).Info("Deleting Seed", "seed", seed.Name)
+		if err := r.GardenAPI.Delete(ctx, seed, client.Preconditions{UID: &seed.UID}); client.IgnoreNotFound(err) != nil {
+			return "", fmt.Errorf("delete Seed %q: %w", seed.Name, err)
 		}
-		return fmt.Sprintf("Waiting until Seed %s is deleted", seed.Name), nil
+	}
+	return fmt.Sprintf("Waiting until Seed %s is deleted", seed.Name), nil
+}
+
+// deleteNext deletes what can be deleted now. It returns what that waits for, or "" if nothing is left. The Seed may be nil.
+func (r *reconciler) deleteNext(
+	ctx context.Context, object *seedmanagementv1alpha1.ManagedSeed, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed,
+) (missing string, err error) {
+	if seed != nil {
+		missing, err := r.deleteSeed(ctx, seed)
+		if err == nil && (renews(object) || expired(seed, r.Clock.Now())) {
+			missing += fmt.Sprintf(". Its gardenlet needs a new client certificate for that, which it gets when shoot %s is reconciled", shoot.Name)
+		}
+		return missing, err
 	}
 	d, err := r.prepare(ctx, object)
 	if err != nil {

@@ -25,9 +25,11 @@ import (
 	"gardener.cloud/gardener/internal/component/gardenlet/release"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/verticalpodautoscaler"
+	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/gardenlet/upgrade/trial"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/shoot/access"
+	"gardener.cloud/gardener/internal/shoot/observed"
 	"gardener.cloud/gardener/pkg/helm"
 )
 
@@ -64,8 +66,6 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if object.DeletionTimestamp != nil {
-		r.watches.end(req.NamespacedName)
-		r.checks.Forget(req.NamespacedName)
 		return r.delete(ctx, object, shoot)
 	}
 	if !controllerutil.ContainsFinalizer(object, constants.FinalizerGardenerName) {
@@ -99,7 +99,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.report(ctx, object, shootCondition(true, shoot), registered(object.Name, seed), health(current, r.Clock.Now())); err != nil {
 		return kube.Result(err)
 	}
-	return waiting(current.recheckIn(r.Config.SyncPeriod.Duration), r.renewed(ctx, object))
+	if !current.Renews {
+		err = r.renewed(ctx, object)
+	}
+	return waiting(current.recheckIn(r.Config.SyncPeriod.Duration), err)
 }
 
 // unconfirmedRecheck is when it is checked again whether the update of this gardenlet works: that takes one to ten minutes.
@@ -135,15 +138,6 @@ func waiting(period time.Duration, err error) (reconcile.Result, error) {
 	return reconcile.Result{RequeueAfter: period}, nil
 }
 
-// renewed removes the operation that requested a new client certificate.
-func (r *reconciler) renewed(ctx context.Context, object *seedmanagementv1alpha1.ManagedSeed) error {
-	if !renews(object) {
-		return nil
-	}
-	return kube.RemoveFromAnnotation(ctx, r.GardenAPI, object, constants.GardenerOperation, constants.OperationsSeparator,
-		[]string{constants.GardenerOperationRenewKubeconfig})
-}
-
 // seed returns the Seed of a ManagedSeed, or nil if it does not exist.
 func (r *reconciler) seed(ctx context.Context, name string) (*corev1beta1.Seed, error) {
 	seed := &corev1beta1.Seed{}
@@ -157,6 +151,9 @@ func (r *reconciler) seed(ctx context.Context, name string) (*corev1beta1.Seed, 
 
 // connect returns a client for a shoot.
 func (r *reconciler) connect(ctx context.Context, shoot *corev1beta1.Shoot) (client.WithWatch, error) {
+	if _, err := observed.ReadNamespace(ctx, r.SeedAPI, shoot, shoot.Status.TechnicalID); err != nil {
+		return nil, err
+	}
 	kubeconfig, err := access.Kubeconfig(ctx, access.Values{
 		SeedAPI: r.SeedAPI, Namespace: shoot.Status.TechnicalID, Host: kubeapiserver.Name + "." + shoot.Status.TechnicalID + ".svc",
 		Status: shoot.Status.Credentials, Now: r.Clock.Now(),
@@ -220,7 +217,7 @@ func (r *reconciler) deploy(
 	if err := ensureNamespace(ctx, shootClient); err != nil {
 		return nil, deployed{}, err
 	}
-	credentials, err := r.bootstrap(ctx, object, shootClient, d.garden, seed)
+	credentials, err := r.bootstrap(ctx, object, shootClient, d.garden, seed, annotations[annotationBootstrapped])
 	if err != nil {
 		return nil, deployed{}, err
 	}
@@ -252,6 +249,7 @@ func (r *reconciler) deploy(
 	if current, err = r.rollOut(ctx, want); err != nil {
 		return nil, deployed{}, err
 	}
+	current.Renews = credentials.renews
 	r.watches.ensure(ctx, client.ObjectKeyFromObject(object), shootClient)
 	return seed, current, nil
 }
@@ -319,7 +317,7 @@ func (r *reconciler) checkSeed(ctx context.Context, config release.Configuration
 	if err := r.GardenAPI.Get(ctx, key, secret); err != nil {
 		return "", fmt.Errorf("read Secret %q with the credentials for backups: %w", key, err)
 	}
-	return checksum(secret)
+	return workload.ChecksumOfData(secret.Data)
 }
 
 // backupSecret returns the Secret with the credentials for backups of a Seed. Its name is empty if there is none.

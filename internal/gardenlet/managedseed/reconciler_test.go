@@ -1,15 +1,18 @@
 package managedseed
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
@@ -83,6 +86,35 @@ func TestConfirmedHere(t *testing.T) {
 			}
 			if err := confirmedHere(t.Context(), seed); !errors.Is(err, tc.want) {
 				t.Errorf("confirmedHere() = %v, want %v", err, tc.want)
+			}
+		})
+	}
+}
+
+// A status that names the namespace of another shoot does not lead to the credentials of that.
+func TestConnectToOwnNamespace(t *testing.T) {
+	shoot := &corev1beta1.Shoot{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "s", UID: "u"}, Status: corev1beta1.ShootStatus{TechnicalID: "shoot--garden--s"},
+	}
+	for name, tc := range map[string]struct {
+		owner string
+		reads bool
+	}{
+		"its own":          {"u", true},
+		"of another shoot": {"victim", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shoot--garden--s", Annotations: map[string]string{"shoot.gardener.cloud/uid": tc.owner}}}
+			reads := false
+			seed := fake.NewClientBuilder().WithObjects(namespace).WithInterceptorFuncs(interceptor.Funcs{
+				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+					reads = true
+					return context.Canceled
+				},
+			}).Build()
+			r := &reconciler{Values: Values{SeedAPI: seed, Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}}
+			if _, err := r.connect(t.Context(), shoot); err == nil || reads != tc.reads {
+				t.Errorf("connect() = %v, credentials were read: %t, want %t", err, reads, tc.reads)
 			}
 		})
 	}

@@ -64,15 +64,17 @@ func TestRecheckIn(t *testing.T) {
 	for name, tc := range map[string]struct {
 		state         trial.State
 		recheck, want time.Duration
+		renews        bool
 	}{
-		"it works":                                 {trial.Succeeded, 0, time.Hour},
-		"it was rolled back":                       {trial.RolledBack, 2 * time.Minute, 2 * time.Minute},
-		"it is tried":                              {trial.Trying, 9 * time.Minute, time.Minute},
-		"it is tried, and works in some seconds":   {trial.Trying, 5 * time.Second, 5 * time.Second},
-		"it is tried, without one to roll back to": {trial.Trying, 0, time.Minute},
+		"it works":                                 {state: trial.Succeeded, recheck: 0, want: time.Hour},
+		"it was rolled back":                       {state: trial.RolledBack, recheck: 2 * time.Minute, want: 2 * time.Minute},
+		"it is tried":                              {state: trial.Trying, recheck: 9 * time.Minute, want: time.Minute},
+		"it is tried, and works in some seconds":   {state: trial.Trying, recheck: 5 * time.Second, want: 5 * time.Second},
+		"it is tried, without one to roll back to": {state: trial.Trying, recheck: 0, want: time.Minute},
+		"it works, and gets a new certificate":     {state: trial.Succeeded, want: time.Minute, renews: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := deployed{Trial: record("a", tc.state, true), Verdict: trial.Verdict{RecheckIn: tc.recheck}}
+			d := deployed{Trial: record("a", tc.state, true), Verdict: trial.Verdict{RecheckIn: tc.recheck}, Renews: tc.renews}
 			if got := d.recheckIn(time.Hour); got != tc.want {
 				t.Errorf("recheckIn() = %s, want %s", got, tc.want)
 			}

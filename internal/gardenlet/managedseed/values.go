@@ -16,7 +16,6 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/component/gardenlet/release"
-	"gardener.cloud/gardener/internal/component/workload"
 )
 
 const (
@@ -24,6 +23,9 @@ const (
 	annotationBackupChecksum = "checksum/seed-backup-secret"
 	// annotationBootstrapped is on the pods of a gardenlet, with the time at which it got new bootstrap credentials: it reads them when it starts.
 	annotationBootstrapped = "seedmanagement.gardener.cloud/bootstrapped-at"
+	// annotationRenewal is on a ManagedSeed while its gardenlet is given a new client certificate, with when that has begun and the UID of the Secret with
+	// the kubeconfig that is replaced, which may be empty.
+	annotationRenewal = "seedmanagement.gardener.cloud/renewal"
 	// envAPIServer is the address of the API server in pods.
 	envAPIServer = "KUBERNETES_SERVICE_HOST"
 )
@@ -143,10 +145,4 @@ func seedSpec(config release.Configuration) (*corev1beta1.SeedSpec, error) {
 // wantsVPA says whether the gardenlet of a Seed deploys the vertical pod autoscaler.
 func wantsVPA(seed *corev1beta1.SeedSpec) bool {
 	return seed.Settings == nil || seed.Settings.VerticalPodAutoscaler == nil || seed.Settings.VerticalPodAutoscaler.Enabled
-}
-
-// checksum returns a checksum of the data of a Secret.
-func checksum(secret *corev1.Secret) (string, error) {
-	data, err := json.Marshal(secret.Data) // with sorted keys
-	return workload.Checksum(string(data)), err
 }

@@ -120,6 +120,8 @@ type observation struct {
 	// nodeName is the name of its Node, node the Node, if there is one.
 	nodeName string
 	node     *corev1.Node
+	// restored is set if the machine had joined before its control plane came from another seed, from where Machines come without their status.
+	restored bool
 	// unlabeled is set if the node template could not be applied to the Node. A machine does not join without it.
 	unlabeled bool
 	// addresses are those from the infrastructure.
@@ -172,19 +174,27 @@ func decide(o observation) verdict {
 		if problem == "" {
 			return verdict{phase: machinev1alpha1.MachineRunning}
 		}
-		v := verdict{
-			phase:     machinev1alpha1.MachineUnknown,
-			operation: operation(machinev1alpha1.MachineOperationHealthCheck, machinev1alpha1.MachineStateProcessing, "The machine is unhealthy. %s", problem),
-		}
-		if !o.limits.DisableHealth {
-			v.recheck = o.limits.Health
-		}
-		return v
+		return unhealthy(o, problem)
 	case machinev1alpha1.MachineUnknown:
 		return decideUnknown(o, problem)
-	default:
-		return decideJoining(o, problem)
+	case "":
+		if o.restored {
+			return decideRestored(o, problem)
+		}
 	}
+	return decideJoining(o, problem)
+}
+
+// unhealthy is the verdict about a machine that ran and has a problem now. The health timeout begins.
+func unhealthy(o observation, problem string) verdict {
+	v := verdict{
+		phase:     machinev1alpha1.MachineUnknown,
+		operation: operation(machinev1alpha1.MachineOperationHealthCheck, machinev1alpha1.MachineStateProcessing, "The machine is unhealthy. %s", problem),
+	}
+	if !o.limits.DisableHealth {
+		v.recheck = o.limits.Health
+	}
+	return v
 }
 
 func failed(typ machinev1alpha1.MachineOperationType, format string, args ...any) verdict {
@@ -217,6 +227,14 @@ func decideUnknown(o observation, problem string) verdict {
 	if o.lost != "" {
 		return lost(check, "The machine is lost: %s", o.lost)
 	}
+	// Only an update in place puts the taint on a Node that has joined.
+	if problem == "" && !isCandidate(o.node) && hasTaint(o.node, constants.TaintNodeCriticalComponentsNotReady) {
+		return verdict{
+			phase: machinev1alpha1.MachineInPlaceUpdateSuccessful,
+			operation: operation(machinev1alpha1.MachineOperationInPlaceUpdate, machinev1alpha1.MachineStateSuccessful,
+				"Node %s was updated, and its critical components are not ready.", o.nodeName),
+		}
+	}
 	if problem == "" {
 		return verdict{
 			phase:     machinev1alpha1.MachineRunning,
@@ -243,6 +261,21 @@ func decideUnknown(o observation, problem string) verdict {
 		return stay
 	}
 	return failed(check, "The machine was unhealthy for more than %s. %s", o.limits.Health, problem)
+}
+
+// decideRestored returns the phase of a machine that had joined on another seed. The creation timeout is not for it, but the health timeout is, if it has one.
+func decideRestored(o observation, problem string) verdict {
+	check := machinev1alpha1.MachineOperationHealthCheck
+	switch {
+	case o.lost != "":
+		return lost(check, "The machine is lost: %s", o.lost)
+	case problem != "":
+		return unhealthy(o, problem)
+	}
+	return verdict{
+		phase: machinev1alpha1.MachineRunning, joined: true, // it may not have been Ready before
+		operation: operation(check, machinev1alpha1.MachineStateSuccessful, "Node %s is healthy.", o.nodeName),
+	}
 }
 
 func decideJoining(o observation, problem string) verdict {

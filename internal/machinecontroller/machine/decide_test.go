@@ -48,6 +48,7 @@ func TestDecide(t *testing.T) {
 		running = machinev1alpha1.MachineRunning
 		unknown = machinev1alpha1.MachineUnknown
 		failed  = machinev1alpha1.MachineFailed
+		updated = machinev1alpha1.MachineInPlaceUpdateSuccessful
 	)
 	tainted := readyNode.DeepCopy()
 	tainted.Spec.Taints = []corev1.Taint{{Key: constants.TaintNodeCriticalComponentsNotReady, Effect: corev1.TaintEffectNoSchedule}}
@@ -165,8 +166,44 @@ func TestDecide(t *testing.T) {
 		"an unknown one that is healthy again runs": {
 			machine: machineIn(unknown, time.Hour), node: readyNode, want: verdict{phase: running}, says: "Node n is healthy again.",
 		},
+		"one that comes from another seed runs, whether or not critical components are ready": {
+			machine: machineIn("", 0), node: tainted, change: func(o *observation) { o.restored = true }, want: verdict{phase: running, joined: true},
+			says: "Node n is healthy.",
+		},
+		"one that is not Ready there is unknown": {
+			machine: machineIn("", 0), node: unknownNode, change: func(o *observation) { o.restored = true },
+			want: verdict{phase: unknown, recheck: 10 * time.Minute}, says: "The machine is unhealthy. Node n: Ready is Unknown (Why)",
+		},
+		"and not replaced if it is not to be": {
+			machine: machineIn("", 0), change: func(o *observation) { o.restored, o.limits.DisableHealth = true, true },
+			want: verdict{phase: unknown}, says: "The machine is unhealthy. Node n does not exist",
+		},
+		"and fails if it is lost": {
+			machine: machineIn("", 0), node: readyNode, change: func(o *observation) { o.restored, o.lost = true, "gone" }, want: verdict{phase: failed},
+			says: "The machine is lost: gone",
+		},
 		"a failed one stays so":          {machine: machineIn(failed, time.Hour), node: readyNode, want: verdict{phase: failed}},
 		"one that is updated is ignored": {machine: machineIn(machinev1alpha1.MachineInPlaceUpdating, time.Hour), want: verdict{phase: machinev1alpha1.MachineInPlaceUpdating}},
+		"and while its Node is a candidate": {
+			machine: machineIn(updated, time.Hour), node: unknownNode, change: func(o *observation) {
+				o.node = o.node.DeepCopy()
+				o.node.Labels = map[string]string{machinev1alpha1.NodeCandidateForUpdate: "true"}
+			}, want: verdict{phase: updated},
+		},
+		"one that is not Ready after its update is unknown": {
+			machine: machineIn(updated, time.Hour), node: unknownNode, want: verdict{phase: unknown, recheck: 10 * time.Minute},
+			says: "The machine is unhealthy. Node n: Ready is Unknown (Why)",
+		},
+		"and waits for critical components when it is Ready": {
+			machine: machineIn(unknown, time.Minute), node: tainted, want: verdict{phase: updated}, says: "Node n was updated, and its critical components are not ready.",
+		},
+		"one whose critical components are not ready after it waits": {machine: machineIn(updated, time.Hour), node: tainted, want: verdict{phase: updated}},
+		"one that is healthy after it runs": {
+			machine: machineIn(updated, time.Hour), node: readyNode, want: verdict{phase: running}, says: "Node n was updated, and is healthy.",
+		},
+		"one whose update has failed is ignored": {
+			machine: machineIn(machinev1alpha1.MachineInPlaceUpdateFailed, time.Hour), node: unknownNode, want: verdict{phase: machinev1alpha1.MachineInPlaceUpdateFailed},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := observation{machine: tc.machine, nodeName: "n", node: tc.node, mayFail: true, limits: limits, now: now}

@@ -16,12 +16,15 @@ import (
 )
 
 // decideUpdated returns the phase of a machine that is updated in place, or was. While its Node is marked for that, health checks do not matter, only
-// the loss of the machine does. Afterwards it runs again as soon as it is healthy.
+// the loss of the machine does. Afterwards it runs again as soon as it is healthy; the health timeout is for one that is not after its update.
 func decideUpdated(o observation, problem string) verdict {
 	if o.lost != "" {
 		return lost(machinev1alpha1.MachineOperationInPlaceUpdate, "The machine is lost: %s", o.lost)
 	}
 	phase := o.machine.Status.CurrentStatus.Phase
+	if phase == machinev1alpha1.MachineInPlaceUpdateSuccessful && o.node != nil && !isCandidate(o.node) && problem != "" {
+		return unhealthy(o, problem)
+	}
 	if o.node == nil || isCandidate(o.node) || problem != "" || hasTaint(o.node, constants.TaintNodeCriticalComponentsNotReady) {
 		return verdict{phase: phase}
 	}
@@ -54,8 +57,8 @@ type step struct {
 }
 
 // nextStep returns the next step. The labels of the Node say what it waits for, and the condition how far it is.
-func nextStep(machine *machinev1alpha1.Machine, node *corev1.Node, limits Limits, now time.Time) step {
-	phase, reason := machine.Status.CurrentStatus.Phase, ""
+func nextStep(o observation) step {
+	node, phase, reason := o.node, o.machine.Status.CurrentStatus.Phase, ""
 	if c := updateCondition(node); c != nil {
 		reason = c.Reason
 	}
@@ -65,20 +68,24 @@ func nextStep(machine *machinev1alpha1.Machine, node *corev1.Node, limits Limits
 			return step{reason: reason}
 		}
 		return step{}
-	case phase == machinev1alpha1.MachinePending || phase == "":
+	case phase == machinev1alpha1.MachinePending || phase == "" && !o.restored:
 		return step{reason: reason} // it has not joined yet
 	case node.Labels[machinev1alpha1.NodeUpdateResult] == machinev1alpha1.NodeUpdateSuccessful:
 		return step{reason: machinev1alpha1.UpdateSuccessful, message: "The node was updated.", phase: machinev1alpha1.MachineInPlaceUpdateSuccessful}
 	case reason == machinev1alpha1.UpdateFailed, node.Labels[machinev1alpha1.NodeUpdateResult] == machinev1alpha1.NodeUpdateFailed && !again(phase, reason):
 		return failedStep(node)
 	case node.Labels[machinev1alpha1.NodeSelectedForUpdate] != "true":
-		return step{reason: machinev1alpha1.CandidateForUpdate, message: "The node needs an update, and is not selected for it yet."}
+		s := step{reason: machinev1alpha1.CandidateForUpdate, message: "The node needs an update, and is not selected for it yet."}
+		if phase == machinev1alpha1.MachineInPlaceUpdating || phase == machinev1alpha1.MachineInPlaceUpdateSuccessful {
+			s.phase = machinev1alpha1.MachineRunning // the label was removed, or it needs another update; others can be selected, and this one again
+		}
+		return s
 	}
 	switch reason {
 	case machinev1alpha1.SelectedForUpdate:
 		return step{reason: machinev1alpha1.DrainSuccessful, message: "The node is drained.", drain: true}
 	case machinev1alpha1.DrainSuccessful, machinev1alpha1.ReadyForUpdate:
-		return updatingStep(machine, limits, now)
+		return updatingStep(o.machine, o.limits, o.now)
 	}
 	return step{reason: machinev1alpha1.SelectedForUpdate, message: "The node is being drained."}
 }
@@ -136,7 +143,7 @@ func (r *reconciler) updateInPlace(ctx context.Context, o observation) (time.Dur
 			return 0, err
 		}
 	}
-	s := nextStep(o.machine, o.node, o.limits, o.now)
+	s := nextStep(o)
 	if s.again {
 		if err := kube.PatchMetadata(ctx, r.targetCache, o.node, func(m *metav1.PartialObjectMetadata) {
 			delete(m.Labels, machinev1alpha1.NodeUpdateResult)

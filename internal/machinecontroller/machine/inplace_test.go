@@ -23,7 +23,9 @@ func TestNextStep(t *testing.T) {
 		phase               machinev1alpha1.MachinePhase
 		// since is how long the Machine has had its phase.
 		since time.Duration
-		want  step
+		// restored is whether the Machine has come from another seed, without its phase.
+		restored bool
+		want     step
 	}{
 		"a Node that needs no update":             {phase: running},
 		"it keeps that it was updated":            {reason: "UpdateSuccessful", phase: running, want: step{reason: "UpdateSuccessful"}},
@@ -31,7 +33,11 @@ func TestNextStep(t *testing.T) {
 		"one that has not joined yet":             {candidate: true, selected: true, phase: machinev1alpha1.MachinePending},
 		"a candidate":                             {candidate: true, phase: running, want: step{reason: "CandidateForUpdate"}},
 		"a candidate that was updated before":     {candidate: true, reason: "UpdateSuccessful", phase: running, want: step{reason: "CandidateForUpdate"}},
+		"one that needs another update":           {candidate: true, reason: "UpdateSuccessful", phase: updated, want: step{reason: "CandidateForUpdate", phase: running}},
 		"one that is selected":                    {candidate: true, selected: true, reason: "CandidateForUpdate", phase: running, want: step{reason: "SelectedForUpdate"}},
+		"it is not selected any more":             {candidate: true, reason: "SelectedForUpdate", phase: running, want: step{reason: "CandidateForUpdate"}},
+		"nor when it is ready":                    {candidate: true, reason: "ReadyForUpdate", phase: updating, want: step{reason: "CandidateForUpdate", phase: running}},
+		"it is updated nevertheless":              {candidate: true, result: "successful", reason: "CandidateForUpdate", phase: running, want: step{reason: "UpdateSuccessful", phase: updated}},
 		"it is drained":                           {candidate: true, selected: true, reason: "SelectedForUpdate", phase: running, want: step{reason: "DrainSuccessful", drain: true}},
 		"it is ready":                             {candidate: true, selected: true, reason: "DrainSuccessful", phase: running, want: step{reason: "ReadyForUpdate", phase: updating, recheck: 20 * time.Minute}},
 		"it is being updated":                     {candidate: true, selected: true, reason: "ReadyForUpdate", phase: updating, since: 5 * time.Minute, want: step{reason: "ReadyForUpdate", phase: updating, recheck: 15 * time.Minute}},
@@ -42,6 +48,9 @@ func TestNextStep(t *testing.T) {
 		"a failure stays":                         {candidate: true, selected: true, reason: "UpdateFailed", phase: failed, want: step{reason: "UpdateFailed", phase: failed}},
 		"the phase follows after a restart":       {candidate: true, selected: true, reason: "UpdateFailed", phase: updating, want: step{reason: "UpdateFailed", phase: failed}},
 		"the user has it tried again":             {candidate: true, selected: true, result: "failed", reason: "ReadyForUpdate", phase: failed, want: step{reason: "ReadyForUpdate", phase: updating, recheck: 20 * time.Minute, again: true}},
+		"it is being updated when it moves":       {candidate: true, selected: true, reason: "ReadyForUpdate", restored: true, want: step{reason: "ReadyForUpdate", phase: updating, recheck: 20 * time.Minute}},
+		"its update had failed before it moved":   {candidate: true, selected: true, reason: "UpdateFailed", restored: true, want: step{reason: "UpdateFailed", phase: failed}},
+		"it is a new one of this seed":            {candidate: true, selected: true, reason: "ReadyForUpdate", want: step{reason: "ReadyForUpdate"}},
 		"it is unhealthy while it is a candidate": {candidate: true, reason: "CandidateForUpdate", phase: machinev1alpha1.MachineUnknown, want: step{reason: "CandidateForUpdate"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +67,7 @@ func TestNextStep(t *testing.T) {
 			if tc.reason != "" {
 				node.Status.Conditions = []corev1.NodeCondition{{Type: machinev1alpha1.NodeInPlaceUpdate, Reason: tc.reason, Status: corev1.ConditionTrue}}
 			}
-			got := nextStep(machineIn(tc.phase, tc.since), node, limits, now)
+			got := nextStep(observation{machine: machineIn(tc.phase, tc.since), node: node, restored: tc.restored, limits: limits, now: now})
 			got.message = ""
 			if got != tc.want {
 				t.Errorf("nextStep() = %+v, want %+v", got, tc.want)

@@ -134,12 +134,16 @@ func (r *reconciler) ensure(ctx context.Context, machine *machinev1alpha1.Machin
 	if machine.Status.CurrentStatus.Phase == machinev1alpha1.MachineFailed && !preservation.Kept(machine, r.clock.Now()) {
 		return reconcile.Result{}, nil // its set deletes it
 	}
+	// Here, a machine gets its phase in the pass in which it gets its label.
+	restored := machine.Status.CurrentStatus.Phase == "" && machine.Spec.ProviderID != "" && machine.Labels[machinev1alpha1.NodeLabelKey] != ""
 	if machine.Spec.ProviderID == "" {
 		if done, result, err := r.create(ctx, machine); !done {
 			return result, err
 		}
 	}
-	o := observation{machine: machine, nodeName: machine.Labels[machinev1alpha1.NodeLabelKey], limits: limitsOf(machine, r.limits), now: r.clock.Now()}
+	o := observation{
+		machine: machine, nodeName: machine.Labels[machinev1alpha1.NodeLabelKey], restored: restored, limits: limitsOf(machine, r.limits), now: r.clock.Now(),
+	}
 	var err error
 	joining := o.nodeName == ""
 	if joining {

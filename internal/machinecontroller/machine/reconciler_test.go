@@ -254,6 +254,57 @@ func TestFlappingNode(t *testing.T) {
 	}
 }
 
+// A machine that had joined when its control plane moved to another seed is not replaced for not joining. Its Machine comes without the status.
+func TestRestored(t *testing.T) {
+	for name, tc := range map[string]struct {
+		labels map[string]string
+		reason string
+		want   machinev1alpha1.MachinePhase
+	}{
+		"one that had a Node":       {labels: map[string]string{machinev1alpha1.NodeLabelKey: "n"}, want: machinev1alpha1.MachineUnknown},
+		"one that is being updated": {labels: map[string]string{machinev1alpha1.NodeLabelKey: "n"}, reason: machinev1alpha1.ReadyForUpdate, want: machinev1alpha1.MachineInPlaceUpdating},
+		"one that had none":         {want: machinev1alpha1.MachinePending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node, m := unknownNode.DeepCopy(), &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m", Labels: tc.labels}}
+			node.Name = "n"
+			if tc.reason != "" {
+				node.Labels = map[string]string{machinev1alpha1.NodeCandidateForUpdate: "true", machinev1alpha1.NodeSelectedForUpdate: "true"}
+				node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: machinev1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue, Reason: tc.reason})
+			}
+			r := newReconciler(t, infrastructure{}, m, node, nil)
+			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)}); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.controlCache.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil || m.Status.CurrentStatus.Phase != tc.want {
+				t.Errorf("phase is %q (%v), want %q", m.Status.CurrentStatus.Phase, err, tc.want)
+			}
+		})
+	}
+}
+
+// A Node whose label is removed before its agent has begun can be selected again, which only those of running machines are.
+func TestNoLongerSelected(t *testing.T) {
+	node, m := readyNode.DeepCopy(), machineIn(machinev1alpha1.MachineInPlaceUpdating, time.Minute)
+	node.Name, node.Labels = "n", map[string]string{machinev1alpha1.NodeCandidateForUpdate: "true"}
+	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
+		Type: machinev1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue, Reason: machinev1alpha1.ReadyForUpdate,
+	})
+	m.Labels = map[string]string{machinev1alpha1.NodeLabelKey: "n"}
+	r := newReconciler(t, infrastructure{}, m, node, nil)
+	for range 2 {
+		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(r.controlCache.Get(t.Context(), client.ObjectKeyFromObject(m), m), r.targetCache.Get(t.Context(), client.ObjectKeyFromObject(node), node)); err != nil {
+		t.Fatal(err)
+	}
+	if phase, reason := m.Status.CurrentStatus.Phase, updateCondition(node).Reason; phase != machinev1alpha1.MachineRunning || reason != machinev1alpha1.CandidateForUpdate {
+		t.Errorf("phase is %q, and the reason %q", phase, reason)
+	}
+}
+
 // The finalizer is the one that other implementations use, too. A Machine of an earlier version has another one: it gets the right one, or, if it is
 // being deleted, loses both.
 func TestFinalizers(t *testing.T) {

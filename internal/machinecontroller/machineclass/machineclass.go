@@ -53,12 +53,17 @@ func Add(mgr manager.Manager, v Values) error {
 	}
 	return builder.ControllerManagedBy(mgr).Named("machineclass").
 		For(&machinev1alpha1.MachineClass{}).
-		// The class of a machine never changes.
-		Watches(&machinev1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(toClass), builder.WithPredicates(predicate.Funcs{
-			UpdateFunc: func(event.UpdateEvent) bool { return false },
-		})).
+		// A machine that was updated in place gets another class: both are reconciled.
+		Watches(&machinev1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(toClass), builder.WithPredicates(predicate.Funcs{UpdateFunc: classChanged})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs, ReconciliationTimeout: passTimeout}).
 		Complete(r)
+}
+
+// classChanged selects updates of Machines that change their class.
+func classChanged(e event.UpdateEvent) bool {
+	before, isMachine := e.ObjectOld.(*machinev1alpha1.Machine)
+	after, same := e.ObjectNew.(*machinev1alpha1.Machine)
+	return isMachine && same && before.Spec.Class.Name != after.Spec.Class.Name
 }
 
 // Reconcile implements reconcile.Reconciler.

@@ -110,7 +110,8 @@ func newSet(d *machinev1alpha1.MachineDeployment, revision int64) (*machinev1alp
 }
 
 // withTemplate applies the part of the template that does not need new machines to a set. Nodes of old machines keep their labels, which have
-// the version of Kubernetes and the Secret with the node configuration.
+// the version of Kubernetes and the Secret with the node configuration. With the time of the cluster-autoscaler, the set knows that its replicas no longer
+// count the machines that were marked until then.
 func withTemplate(d *machinev1alpha1.MachineDeployment, set *machinev1alpha1.MachineSet, current bool) *machinev1alpha1.MachineSet {
 	desired := set.DeepCopy()
 	template := d.Spec.Template.DeepCopy()
@@ -120,6 +121,9 @@ func withTemplate(d *machinev1alpha1.MachineDeployment, set *machinev1alpha1.Mac
 	}
 	desired.Spec.MinReadySeconds = d.Spec.MinReadySeconds
 	desired.Spec.AutoPreserveFailedMachineMax = d.Spec.AutoPreserveFailedMachineMax
+	if at := d.Annotations[machinev1alpha1.LastDeploymentReplicaChangeByScalerTime]; at != "" {
+		metav1.SetMetaDataAnnotation(&desired.ObjectMeta, machinev1alpha1.LastDeploymentReplicaChangeByScalerTime, at)
+	}
 	return desired
 }
 

@@ -194,6 +194,20 @@ func TestNodesOfOldMachinesKeepTheirLabels(t *testing.T) {
 	}
 }
 
+// A set knows up to when its replicas count what the cluster-autoscaler has chosen.
+func TestTimeOfTheAutoscalerReachesSets(t *testing.T) {
+	d := &machinev1alpha1.MachineDeployment{}
+	if got := withTemplate(d, &machinev1alpha1.MachineSet{}, true); got.Annotations != nil {
+		t.Errorf("annotations %v without a time", got.Annotations)
+	}
+	d.Annotations = map[string]string{machinev1alpha1.LastDeploymentReplicaChangeByScalerTime: "2026-01-02T03:04:05Z"}
+	for _, current := range []bool{true, false} {
+		if got := withTemplate(d, &machinev1alpha1.MachineSet{}, current).Annotations; got[machinev1alpha1.LastDeploymentReplicaChangeByScalerTime] != "2026-01-02T03:04:05Z" {
+			t.Errorf("annotations %v", got)
+		}
+	}
+}
+
 func TestCurrentAndOld(t *testing.T) {
 	d := deploymentOfSize(1)
 	a, b, c := set("a", 1, 1), set("current", 1, 1), set("c", 1, 1)

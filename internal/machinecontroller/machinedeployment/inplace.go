@@ -87,8 +87,8 @@ func (m member) selected() bool {
 	return m.node.Labels[machinev1alpha1.NodeSelectedForUpdate] == "true"
 }
 
-// selectNodes returns the names of the Nodes that are to be updated next, in the order of their machines: as many as may be unavailable, where those that
-// were selected before count, and those that are unavailable for another reason, such as a failed update.
+// selectNodes returns the names of the Nodes that are to be updated next, cordoned ones first, in the order of their machines: as many as may be unavailable,
+// where those that were selected before count, and those that are unavailable for another reason, such as a failed update.
 func selectNodes(in input, members []member) []string {
 	if manual(in.deployment) || !rolls(in.deployment) {
 		return nil
@@ -114,19 +114,54 @@ func selectNodes(in input, members []member) []string {
 	}
 	room := min(working-(in.deployment.Spec.Replicas-in.unavailable), missing)
 	var names []string
-	slices.SortFunc(idle, func(a, b member) int { return cmp.Compare(a.machine.Name, b.machine.Name) })
+	slices.SortFunc(idle, func(a, b member) int {
+		switch cordoned := a.node.Spec.Unschedulable; {
+		case cordoned == b.node.Spec.Unschedulable:
+			return cmp.Compare(a.machine.Name, b.machine.Name)
+		case cordoned: // it takes no pods, and may be drained already
+			return -1
+		}
+		return 1
+	})
 	for _, m := range idle[:max(0, min(int(room), len(idle)))] {
 		names = append(names, m.node.Name)
 	}
 	return names
 }
 
-// candidate returns the Node of a candidate with its labels, annotations and taint. The result of an earlier update does not count.
-func candidate(before *corev1.Node, selected bool) *corev1.Node {
+// targetAnnotation on a Node is the name of the MachineSet whose template its machine is updated to. A Node that was marked by an earlier version has none.
+const targetAnnotation = "node.machine.sapcloud.io/update-target"
+
+// isFor reports whether what a Node has for its update is about a set.
+func isFor(node *corev1.Node, set string) bool {
+	target, named := node.Annotations[targetAnnotation]
+	return !named || target == set
+}
+
+func isUpdated(node *corev1.Node) bool {
+	return node.Labels[machinev1alpha1.NodeUpdateResult] == machinev1alpha1.NodeUpdateSuccessful
+}
+
+// begun reports whether the gardener-node-agent may have begun the update of a Node. What it reports may be about the template from when it began.
+func begun(node *corev1.Node) bool {
+	return node.Labels[machinev1alpha1.NodeUpdateResult] != "" || slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == machinev1alpha1.NodeInPlaceUpdate && (c.Reason == machinev1alpha1.ReadyForUpdate || c.Reason == machinev1alpha1.UpdateFailed)
+	})
+}
+
+// candidate returns the Node of a candidate for the template of a set, with its labels, annotations and taint. The result of an earlier update does not
+// count: a Node that was updated to the template of another set is a candidate once more.
+func candidate(before *corev1.Node, selected bool, set string) *corev1.Node {
+	if isUpdated(before) && !isFor(before, set) {
+		before = unmark(before)
+	}
 	node := withTaint(before, true)
 	if node.Labels[machinev1alpha1.NodeCandidateForUpdate] != "true" {
 		delete(node.Labels, machinev1alpha1.NodeUpdateResult)
 		delete(node.Annotations, machinev1alpha1.MachineUpdateFailedReason)
+	}
+	if !begun(node) {
+		metav1.SetMetaDataAnnotation(&node.ObjectMeta, targetAnnotation, set)
 	}
 	metav1.SetMetaDataLabel(&node.ObjectMeta, machinev1alpha1.NodeCandidateForUpdate, "true")
 	if selected {
@@ -143,10 +178,10 @@ func candidate(before *corev1.Node, selected bool) *corev1.Node {
 // components are ready.
 func unmark(before *corev1.Node) *corev1.Node {
 	node := withTaint(before, false)
-	if node.Labels[machinev1alpha1.NodeSelectedForUpdate] == "true" && node.Labels[machinev1alpha1.NodeCandidateForUpdate] == "true" {
+	updated := isUpdated(node)
+	if node.Labels[machinev1alpha1.NodeCandidateForUpdate] == "true" && (updated || node.Labels[machinev1alpha1.NodeSelectedForUpdate] == "true") {
 		node.Spec.Unschedulable = false
 		critical := corev1.Taint{Key: constants.TaintNodeCriticalComponentsNotReady, Effect: corev1.TaintEffectNoSchedule}
-		updated := node.Labels[machinev1alpha1.NodeUpdateResult] == machinev1alpha1.NodeUpdateSuccessful
 		if updated && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&critical) }) {
 			node.Spec.Taints = append(node.Spec.Taints, critical)
 		}
@@ -155,6 +190,7 @@ func unmark(before *corev1.Node) *corev1.Node {
 		delete(node.Labels, label)
 	}
 	delete(node.Annotations, machinev1alpha1.MachineUpdateFailedReason)
+	delete(node.Annotations, targetAnnotation)
 	// A Node whose machine is kept for inspection has them, too.
 	kept := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == machinev1alpha1.NodePreserved && c.Status == corev1.ConditionTrue
@@ -177,23 +213,34 @@ func moved(before *machinev1alpha1.Machine, to *machinev1alpha1.MachineSet) *mac
 	return machine
 }
 
-// moveUpdated moves the machines of old sets that were updated to the current set. It changes them in the given list too.
+// moveUpdated moves the machines of old sets that were updated to the current set. It changes them in the given list too. One that was updated to another
+// template stays where it is, and is updated once more. It reads Nodes from the API server: the result of an earlier update must not count.
 func (r *reconciler) moveUpdated(ctx context.Context, in *input, machines []machinev1alpha1.Machine) error {
+	var errs []error
 	for i := range machines {
 		machine := &machines[i]
 		if machine.DeletionTimestamp != nil || machine.Status.CurrentStatus.Phase != machinev1alpha1.MachineInPlaceUpdateSuccessful || !ofSets(in.old, machine) {
 			continue
 		}
+		node := &corev1.Node{}
+		if err := r.targetAPI.Get(ctx, client.ObjectKey{Name: machine.Labels[machinev1alpha1.NodeLabelKey]}, node); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("read the Node of Machine %s: %w", machine.Name, err))
+			continue
+		}
+		if !isUpdated(node) || !isFor(node, in.current.Name) {
+			continue
+		}
 		logf.FromContext(ctx).Info("Moving machine, which was updated", "machine", machine.Name, "machineSet", in.current.Name)
 		after := moved(machine, in.current)
 		if err := r.controlCache.Patch(ctx, after, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{})); err != nil {
-			return fmt.Errorf("move Machine %s to MachineSet %s: %w", machine.Name, in.current.Name, err)
+			errs = append(errs, fmt.Errorf("move Machine %s to MachineSet %s: %w", machine.Name, in.current.Name, err))
+			continue
 		}
 		r.events.Eventf(in.deployment, after, corev1.EventTypeNormal, "UpdatedMachine", "Update", "Machine %s was updated", machine.Name)
 		*machine = *after
 	}
 	in.oldMachines = countOf(in.old, machines)
-	return nil
+	return errors.Join(errs...)
 }
 
 // settle removes the label of machines that have moved, as the replicas of their set count them by now.
@@ -245,7 +292,7 @@ func (r *reconciler) markForUpdate(ctx context.Context, in input, machines []mac
 			if !rolls(in.deployment) {
 				continue // neither begun nor undone
 			}
-			desired = candidate(m.node, slices.Contains(selected, m.node.Name))
+			desired = candidate(m.node, slices.Contains(selected, m.node.Name), in.current.Name)
 		}
 		errs = append(errs, r.patchNode(ctx, m.node, desired))
 	}

@@ -57,6 +57,8 @@ func TestSelectNodes(t *testing.T) {
 		return m
 	}
 	const old, current = true, false
+	cordoned := of(old, "b", running)
+	cordoned.node.Spec.Unschedulable = true
 	for name, tc := range map[string]struct {
 		desired, unavailable int32
 		orchestration        machinev1alpha1.OrchestrationType
@@ -68,6 +70,7 @@ func TestSelectNodes(t *testing.T) {
 		"those that are drained count":           {desired: 3, unavailable: 1, members: []member{of(old, "a", running, true), of(old, "b", running), of(old, "c", running)}},
 		"those that are updated count":           {desired: 3, unavailable: 1, members: []member{of(old, "a", updating, true), of(old, "b", running), of(old, "c", running)}},
 		"until they work again":                  {desired: 3, unavailable: 1, members: []member{of(current, "a", updated), of(old, "b", running), of(old, "c", running)}},
+		"cordoned ones are first":                {desired: 3, unavailable: 1, members: []member{of(old, "a", running), cordoned, of(old, "c", running)}, want: []string{"b"}},
 		"the next one":                           {desired: 3, unavailable: 1, members: []member{of(current, "a", running), of(old, "b", running), of(old, "c", running)}, want: []string{"b"}},
 		"a failure stops the update":             {desired: 3, unavailable: 1, members: []member{of(old, "a", failed, true), of(old, "b", running), of(old, "c", running)}},
 		"unhealthy ones count":                   {desired: 3, unavailable: 1, members: []member{of(old, "a", unknown), of(old, "b", running), of(old, "c", running)}},
@@ -102,7 +105,7 @@ func TestCandidate(t *testing.T) {
 	}
 	stale := plain()
 	stale.Labels[machinev1alpha1.NodeUpdateResult] = machinev1alpha1.NodeUpdateSuccessful
-	marked := candidate(stale, true)
+	marked := candidate(stale, true, "set")
 	want := map[string]string{"a": "b", machinev1alpha1.NodeCandidateForUpdate: "true", machinev1alpha1.NodeSelectedForUpdate: "true"}
 	if diff := cmp.Diff(want, marked.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
@@ -117,10 +120,14 @@ func TestCandidate(t *testing.T) {
 	if diff := cmp.Diff(ready, unmark(marked)); diff != "" {
 		t.Errorf("a Node that was updated (-want +got):\n%s", diff)
 	}
+	delete(marked.Labels, machinev1alpha1.NodeSelectedForUpdate)
+	if diff := cmp.Diff(ready, unmark(marked)); diff != "" {
+		t.Errorf("a Node that was updated although it was not selected any more (-want +got):\n%s", diff)
+	}
 	cordoned := plain()
 	cordoned.Spec.Unschedulable = true
 	cordoned.Annotations[machinev1alpha1.ScaleDownDisabled] = "true"
-	if diff := cmp.Diff(cordoned, unmark(candidate(cordoned, false))); diff != "" {
+	if diff := cmp.Diff(cordoned, unmark(candidate(cordoned, false, "set"))); diff != "" {
 		t.Errorf("a Node that the user has cordoned (-want +got):\n%s", diff)
 	}
 	// The cluster-autoscaler must not remove one whose machine is kept for inspection.
@@ -129,5 +136,52 @@ func TestCandidate(t *testing.T) {
 	kept.Annotations[machinev1alpha1.ScaleDownDisabled], kept.Annotations[machinev1alpha1.ScaleDownDisabledByMCM] = "true", "true"
 	if diff := cmp.Diff(kept, unmark(kept)); diff != "" {
 		t.Errorf("a Node that is kept (-want +got):\n%s", diff)
+	}
+}
+
+// What was begun for a template does not count for a later one.
+func TestLaterTemplate(t *testing.T) {
+	const successful, failed = machinev1alpha1.NodeUpdateSuccessful, machinev1alpha1.NodeUpdateFailed
+	type state struct {
+		target, result     string
+		selected, cordoned bool
+	}
+	for name, tc := range map[string]struct {
+		before state
+		reason string
+		want   state
+	}{
+		"a candidate":                              {state{target: "former"}, machinev1alpha1.CandidateForUpdate, state{target: "current"}},
+		"one that is being drained":                {state{target: "former", selected: true, cordoned: true}, machinev1alpha1.SelectedForUpdate, state{target: "current", selected: true, cordoned: true}},
+		"one whose agent has begun":                {state{target: "former", selected: true, cordoned: true}, machinev1alpha1.ReadyForUpdate, state{target: "former", selected: true, cordoned: true}},
+		"one whose agent has failed":               {state{target: "former", result: failed, selected: true, cordoned: true}, machinev1alpha1.UpdateFailed, state{target: "former", result: failed, selected: true, cordoned: true}},
+		"one that has the former template":         {state{target: "former", result: successful, selected: true, cordoned: true}, machinev1alpha1.UpdateSuccessful, state{target: "current"}},
+		"one that has this one":                    {state{target: "current", result: successful, selected: true, cordoned: true}, machinev1alpha1.UpdateSuccessful, state{target: "current", result: successful, selected: true, cordoned: true}},
+		"one of an earlier version":                {state{selected: true}, machinev1alpha1.SelectedForUpdate, state{target: "current", selected: true}},
+		"one whose agent has begun before that":    {state{selected: true, cordoned: true}, machinev1alpha1.ReadyForUpdate, state{selected: true, cordoned: true}},
+		"one whose agent has finished before that": {state{result: successful, selected: true, cordoned: true}, machinev1alpha1.ReadyForUpdate, state{result: successful, selected: true, cordoned: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{machinev1alpha1.NodeCandidateForUpdate: "true"}}}
+			node.Spec.Unschedulable = tc.before.cordoned
+			node.Status.Conditions = []corev1.NodeCondition{{Type: machinev1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue, Reason: tc.reason}}
+			if tc.before.target != "" {
+				node.Annotations = map[string]string{targetAnnotation: tc.before.target}
+			}
+			if tc.before.result != "" {
+				node.Labels[machinev1alpha1.NodeUpdateResult] = tc.before.result
+			}
+			if tc.before.selected {
+				node.Labels[machinev1alpha1.NodeSelectedForUpdate] = "true"
+			}
+			got := candidate(node, false, "current")
+			after := state{
+				target: got.Annotations[targetAnnotation], result: got.Labels[machinev1alpha1.NodeUpdateResult],
+				selected: got.Labels[machinev1alpha1.NodeSelectedForUpdate] == "true", cordoned: got.Spec.Unschedulable,
+			}
+			if after != tc.want || got.Labels[machinev1alpha1.NodeCandidateForUpdate] != "true" {
+				t.Errorf("the Node is %+v with labels %v, want %+v", after, got.Labels, tc.want)
+			}
+		})
 	}
 }

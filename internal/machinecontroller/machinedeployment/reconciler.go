@@ -236,10 +236,9 @@ func (r *reconciler) act(ctx context.Context, in *input, machines []machinev1alp
 	}
 	updates := inPlace(d) && rolls(d)
 	replicas := scale(*in)
+	var unmoved error
 	if updates {
-		if err := r.moveUpdated(ctx, in, machines); err != nil {
-			return err
-		}
+		unmoved = r.moveUpdated(ctx, in, machines) // sets are scaled also while the Nodes cannot be read
 		replicas = scaleInPlace(*in, owned(machines))
 	}
 	number := strconv.FormatInt(nextRevision(in.current, in.old), 10)
@@ -265,7 +264,7 @@ func (r *reconciler) act(ctx context.Context, in *input, machines []machinev1alp
 		}
 	}
 	if updates {
-		return r.settle(ctx, *in, machines)
+		return errors.Join(unmoved, r.settle(ctx, *in, machines))
 	}
 	return nil
 }

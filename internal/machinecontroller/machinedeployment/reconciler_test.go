@@ -105,3 +105,54 @@ func TestMachinesListedForDeletion(t *testing.T) {
 		}
 	}
 }
+
+// A machine moves to the current set when its Node was updated to the template of that set.
+func TestMoveUpdated(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	const successful = machinev1alpha1.NodeUpdateSuccessful
+	for name, tc := range map[string]struct {
+		node           string
+		result, target string
+		moves          bool
+	}{
+		"its own template":                       {node: "n", result: successful, target: "current", moves: true},
+		"another one":                            {node: "n", result: successful, target: "former"},
+		"the next update has begun":              {node: "n", target: "current"},
+		"it was marked by an earlier version":    {node: "n", result: successful, moves: true},
+		"the Node is missing for the time being": {node: "other", result: successful, target: "current"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old, current := set("old", 1, 1), set("current", 0, 0)
+			old.UID, current.UID = "old", "current"
+			current.Spec.Template.Spec.Class.Name = "new"
+			machine := machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shoot", Name: "m", Labels: map[string]string{machinev1alpha1.NodeLabelKey: "n"},
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(old, machinev1alpha1.SchemeGroupVersion.WithKind("MachineSet"))},
+			}}
+			machine.Status.CurrentStatus.Phase = machinev1alpha1.MachineInPlaceUpdateSuccessful
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: tc.node, Labels: map[string]string{machinev1alpha1.NodeUpdateResult: tc.result}}}
+			if tc.target != "" {
+				node.Annotations = map[string]string{targetAnnotation: tc.target}
+			}
+			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&machine, node).Build()
+			machines := &machinev1alpha1.MachineList{}
+			if err := c.List(t.Context(), machines); err != nil {
+				t.Fatal(err)
+			}
+			r := &reconciler{controlCache: c, controlAPI: c, targetCache: c, targetAPI: c, events: events.NewFakeRecorder(10), clock: testingclock.NewFakePassiveClock(now)}
+			in := &input{deployment: deploymentOfSize(1), current: current, old: []*machinev1alpha1.MachineSet{old}}
+			if err := r.moveUpdated(t.Context(), in, machines.Items); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(&machine), &machine); err != nil {
+				t.Fatal(err)
+			}
+			if moved := metav1.GetControllerOf(&machine).Name == "current" && machine.Spec.Class.Name == "new"; moved != tc.moves {
+				t.Errorf("the machine is in set %s with class %q, moves: %t", metav1.GetControllerOf(&machine).Name, machine.Spec.Class.Name, tc.moves)
+			}
+		})
+	}
+}

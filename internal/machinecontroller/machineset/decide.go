@@ -57,11 +57,12 @@ type plan struct {
 	recheck time.Duration
 }
 
-// decide compares the machines of a set with its replicas. Failed ones are deleted, and do not count, unless they are kept. No more than burst machines
-// are created or deleted at a time. While the machines of its deployment are replaced, none is kept.
+// decide compares the machines of a set with its replicas. Failed ones are deleted, and do not count, unless they are kept. While the machines of its
+// deployment are replaced, none is kept. Those that the cluster-autoscaler has chosen are deleted and do not count either: their nodes are cordoned, whatever
+// the replicas are now. No more than burst machines are created or deleted at a time.
 func decide(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine, burst int, rolls bool, now time.Time) plan {
 	var p plan
-	var active, failed []*machinev1alpha1.Machine
+	var active, failed, chosen []*machinev1alpha1.Machine
 	moving := 0
 	for _, machine := range machines {
 		switch {
@@ -70,6 +71,8 @@ func decide(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine
 			moving++
 		case machine.Status.CurrentStatus.Phase == machinev1alpha1.MachineFailed:
 			failed = append(failed, machine)
+		case triggered(set, machine):
+			chosen = append(chosen, machine)
 		default:
 			active = append(active, machine)
 		}
@@ -86,6 +89,7 @@ func decide(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine
 			p.delete = append(p.delete, machine)
 		}
 	}
+	p.delete = append(p.delete, chosen...)
 	active = append(active, kept...)
 	// Replicas may count machines that are moving, or may not yet.
 	switch missing := int(set.Spec.Replicas) - len(active); {
@@ -104,6 +108,16 @@ func decide(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine
 		}
 	}
 	return p
+}
+
+// triggered reports whether the cluster-autoscaler has chosen a machine, and replicas of the set were changed for that already.
+func triggered(set *machinev1alpha1.MachineSet, machine *machinev1alpha1.Machine) bool {
+	marked, err := time.Parse(time.RFC3339, machine.Annotations[machinev1alpha1.MarkedForDeletionTime])
+	if err != nil || priority(machine) != markedPriority {
+		return false
+	}
+	scaled, err := time.Parse(time.RFC3339, set.Annotations[machinev1alpha1.LastDeploymentReplicaChangeByScalerTime])
+	return err == nil && !marked.After(scaled)
 }
 
 // keep selects the failed machines that are kept: those for which the user wants that, and automatically the newest ones, up to the maximum of the set. The

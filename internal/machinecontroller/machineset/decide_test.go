@@ -60,28 +60,46 @@ func TestDecide(t *testing.T) {
 	disabled.Labels = map[string]string{machinev1alpha1.MachineSetScaleUpDisabled: "true"}
 	gone := setOf(3)
 	gone.DeletionTimestamp = new(metav1.NewTime(now))
+	scaled := func(replicas int32, at time.Time) *machinev1alpha1.MachineSet {
+		set := setOf(replicas)
+		set.Annotations = map[string]string{machinev1alpha1.LastDeploymentReplicaChangeByScalerTime: at.Format(time.RFC3339)}
+		return set
+	}
+	chosen := func(priority string) func(*machinev1alpha1.Machine) {
+		return func(m *machinev1alpha1.Machine) {
+			m.Annotations = map[string]string{machinev1alpha1.MachinePriority: priority, machinev1alpha1.MarkedForDeletionTime: now.Format(time.RFC3339)}
+		}
+	}
+	three := func(priority string) []*machinev1alpha1.Machine {
+		return []*machinev1alpha1.Machine{machine("a", running), machine("b", running, chosen(priority)), machine("c", running)}
+	}
 	for name, tc := range map[string]struct {
 		set      *machinev1alpha1.MachineSet
 		machines []*machinev1alpha1.Machine
 		create   int
 		delete   []string
 	}{
-		"all are missing":                       {set: setOf(3), create: 3},
-		"no more than a burst":                  {set: setOf(30), create: 5},
-		"enough":                                {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", pending)}},
-		"a failed one is replaced":              {set: setOf(2), machines: []*machinev1alpha1.Machine{machine("a", failed), machine("b", running)}, create: 1, delete: []string{"a"}},
-		"a deleted one does not count":          {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, deleting)}, create: 1},
-		"scaling up is disabled":                {set: disabled},
-		"the set is being deleted":              {set: gone},
-		"the unhealthy go first":                {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running), machine("b", unknown), machine("c", pending)}, delete: []string{"b", "c"}},
-		"the newest go first":                   {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, created(time.Hour)), machine("b", running, created(time.Minute))}, delete: []string{"b"}},
-		"a low priority goes first":             {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, marked("1")), machine("b", unknown)}, delete: []string{"a"}},
-		"a high priority goes last":             {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", unknown, marked("5")), machine("b", running)}, delete: []string{"b"}},
-		"one that is moving does not count yet": {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running), machine("b", updated, moving)}},
-		"one that is moving counts":             {set: setOf(2), machines: []*machinev1alpha1.Machine{machine("a", running), machine("b", updated, moving)}},
-		"one that is moving is not enough":      {set: setOf(3), machines: []*machinev1alpha1.Machine{machine("a", running), machine("b", updated, moving)}, create: 1},
-		"one that is moving stays":              {set: setOf(0), machines: []*machinev1alpha1.Machine{machine("a", running), machine("b", updated, moving)}, delete: []string{"a"}},
-		"an invalid priority is ignored":        {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, marked("x")), machine("b", unknown)}, delete: []string{"b"}},
+		"all are missing":                                       {set: setOf(3), create: 3},
+		"no more than a burst":                                  {set: setOf(30), create: 5},
+		"enough":                                                {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", pending)}},
+		"a failed one is replaced":                              {set: setOf(2), machines: []*machinev1alpha1.Machine{machine("a", failed), machine("b", running)}, create: 1, delete: []string{"a"}},
+		"a deleted one does not count":                          {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, deleting)}, create: 1},
+		"scaling up is disabled":                                {set: disabled},
+		"the set is being deleted":                              {set: gone},
+		"the unhealthy go first":                                {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running), machine("b", unknown), machine("c", pending)}, delete: []string{"b", "c"}},
+		"the newest go first":                                   {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, created(time.Hour)), machine("b", running, created(time.Minute))}, delete: []string{"b"}},
+		"a low priority goes first":                             {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, marked("1")), machine("b", unknown)}, delete: []string{"a"}},
+		"a high priority goes last":                             {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", unknown, marked("5")), machine("b", running)}, delete: []string{"b"}},
+		"one that is moving does not count yet":                 {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running), machine("b", updated, moving)}},
+		"one that is moving counts":                             {set: setOf(2), machines: []*machinev1alpha1.Machine{machine("a", running), machine("b", updated, moving)}},
+		"one that is moving is not enough":                      {set: setOf(3), machines: []*machinev1alpha1.Machine{machine("a", running), machine("b", updated, moving)}, create: 1},
+		"one that is moving stays":                              {set: setOf(0), machines: []*machinev1alpha1.Machine{machine("a", running), machine("b", updated, moving)}, delete: []string{"a"}},
+		"chosen by the autoscaler":                              {set: scaled(2, now), machines: three("1"), delete: []string{"b"}},
+		"chosen, and replicas were raised since":                {set: scaled(3, now), machines: three("1"), create: 1, delete: []string{"b"}},
+		"chosen, before replicas of the set changed":            {set: scaled(3, now.Add(-time.Second)), machines: three("1")},
+		"chosen, and replicas of the set were never changed":    {set: setOf(3), machines: three("1")},
+		"chosen before, the user has given it another priority": {set: scaled(3, now), machines: three("5")},
+		"an invalid priority is ignored":                        {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, marked("x")), machine("b", unknown)}, delete: []string{"b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decide(tc.set, tc.machines, 5, false, now)

@@ -21,12 +21,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"gardener.cloud/gardener/internal/kube"
 )
@@ -37,6 +39,10 @@ type Values struct {
 	NamespaceSelectors []metav1.LabelSelector
 	// Networks returns the current address ranges of the cluster.
 	Networks func(context.Context) (Networks, error)
+	// NetworksOf is the kind of object whose spec Networks reads, in Cache.
+	NetworksOf client.Object
+	// Cache is that of the cluster with these objects.
+	Cache cache.Cache
 	// Concurrency is how many namespaces are reconciled at once.
 	Concurrency int
 	// FieldOwner is the field manager of the policies, usually the name of the process.
@@ -63,6 +69,7 @@ func Add(mgr manager.Manager, v Values) error {
 		Watches(&networkingv1.NetworkPolicy{}, toNamespace, builder.WithPredicates(predicate.NewPredicateFuncs(isGeneral))).
 		// The endpoints of the API server are in a policy.
 		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(predicate.NewPredicateFuncs(ofAPIServer))).
+		WatchesRawSource(source.Kind(v.Cache, v.NetworksOf, handler.EnqueueRequestsFromMapFunc(r.all), predicate.Predicate(predicate.GenerationChangedPredicate{}))).
 		Complete(r)
 }
 

@@ -15,6 +15,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -50,7 +50,7 @@ type Systemd interface {
 type Check struct {
 	// Unit is restarted if it is unhealthy.
 	Unit string
-	// Run returns why the unit is unhealthy, nil if it is healthy. The Node is nil if it does not exist any more.
+	// Run returns why the unit is unhealthy, nil if it is healthy. The Node is nil if it does not exist any more, which may be since before the agent started.
 	Run func(ctx context.Context, node *corev1.Node) error
 
 	since time.Time // when the first of the failures in a row was observed; zero if the last check succeeded
@@ -66,6 +66,10 @@ type Values struct {
 	Clock clock.PassiveClock
 	// Systemd is that of the machine.
 	Systemd Systemd
+	// Hostname is the name of the Node.
+	Hostname string
+	// Joined reports whether the kubelet has had a Node: it has a certificate, for which it asks before it creates one.
+	Joined func() bool
 	// Checks are run one after the other.
 	Checks []*Check
 }
@@ -73,17 +77,16 @@ type Values struct {
 // reconciler checks units, and restarts those that are unhealthy.
 type reconciler struct{ Values }
 
-// Add adds the controller to a manager whose cache has no other Node than that of the agent.
+// Add adds the controller to a manager.
 func Add(mgr manager.Manager, v Values) error {
 	c, err := controller.New("health-check", mgr, controller.Options{Reconciler: &reconciler{Values: v}, MaxConcurrentReconciles: 1})
 	if err != nil {
 		return err
 	}
-	return c.Watch(source.Kind(mgr.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{},
-		predicate.TypedFuncs[*corev1.Node]{ // periodically, once there is a Node
-			UpdateFunc: func(event.TypedUpdateEvent[*corev1.Node]) bool { return false },
-			DeleteFunc: func(event.TypedDeleteEvent[*corev1.Node]) bool { return false },
-		}))
+	// Once, and periodically from then on: a Node that is missing when the agent starts must not keep its kubelet from being checked.
+	start := make(chan event.GenericEvent, 1)
+	start <- event.GenericEvent{Object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: v.Hostname}}}
+	return c.Watch(source.Channel(start, &handler.EnqueueRequestForObject{}))
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -95,6 +98,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		node = nil
 	} else if err != nil {
 		return reconcile.Result{}, err
+	}
+	if node == nil && !r.Joined() { // a new machine: both start for the first time when its configuration is applied, and that may take a while
+		return reconcile.Result{RequeueAfter: checkEvery}, nil
 	}
 	for _, check := range r.Checks {
 		if err := r.check(ctx, check, node); err != nil {

@@ -14,10 +14,19 @@ import (
 	grpchealth "google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	crconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	systemdfake "gardener.cloud/gardener/internal/nodeagent/systemd/fake"
@@ -66,15 +75,28 @@ func TestUnitIsRestartedWhenItIsUnhealthyForAWhile(t *testing.T) {
 
 // A restored etcd may not have the Node, which the kubelet creates when it starts.
 func TestKubeletIsRestartedWhenItsNodeIsGone(t *testing.T) {
+	for name, tc := range map[string]struct {
+		joined bool
+		starts []int // after each check
+	}{
+		"a machine that had one": {joined: true, starts: []int{0, 0, 1, 1}},
+		"a new machine":          {starts: []int{0, 0, 0, 0}},
+	} {
+		t.Run(name, func(t *testing.T) { nodeIsGone(t, tc.joined, tc.starts) })
+	}
+}
+
+func nodeIsGone(t *testing.T, joined bool, starts []int) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
 	defer server.Close()
 	clock, units := clocktesting.NewFakeClock(time.Unix(1000, 0)), &systemdfake.Systemd{}
 	r := &reconciler{Values{
 		Client: fake.NewFakeClient(), Recorder: events.NewFakeRecorder(10), Clock: clock, Systemd: units, Checks: []*Check{Kubelet(server.URL)},
+		Joined: func() bool { return joined },
 	}}
 	request := reconcile.Request{}
 	request.Name = "n"
-	for _, want := range []int{0, 0, 1, 1} {
+	for _, want := range starts {
 		result, err := r.Reconcile(t.Context(), request)
 		if err != nil || result.RequeueAfter != checkEvery {
 			t.Fatalf("Reconcile() = %v, %v", result, err)
@@ -83,6 +105,50 @@ func TestKubeletIsRestartedWhenItsNodeIsGone(t *testing.T) {
 			t.Errorf("kubelet was started %d times, want %d", got, want)
 		}
 		clock.Step(checkEvery)
+	}
+}
+
+// The Node may also be gone when the agent starts.
+func TestUnitsAreCheckedFromTheStart(t *testing.T) {
+	mgr, err := manager.New(&rest.Config{}, manager.Options{
+		Controller: crconfig.Controller{SkipNameValidation: new(true)}, // a test may run more than once
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		NewCache:   func(*rest.Config, cache.Options) (cache.Cache, error) { return &informertest.FakeInformers{}, nil },
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+			return meta.NewDefaultRESTMapper(nil), nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := make(chan string, 1)
+	api := interceptor.NewClient(fake.NewFakeClient(), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
+			checked <- key.String()
+			return c.Get(ctx, key, obj, options...)
+		},
+	})
+	err = Add(mgr, Values{
+		Client: api, Recorder: events.NewFakeRecorder(10), Clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), Systemd: &systemdfake.Systemd{}, Hostname: "n",
+		Joined: func() bool { return true },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	select {
+	case name := <-checked:
+		if name != "/n" {
+			t.Errorf("Node %q is read", name)
+		}
+	case <-time.After(time.Minute): // it takes well below a second
+		t.Error("nothing is checked")
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 

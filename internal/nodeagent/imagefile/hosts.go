@@ -69,7 +69,11 @@ func sources(root rootfs.Dir, image string) ([]source, error) {
 	var hosts []host
 	var server bool
 	var dir string
-	for _, name := range []string{registry, strings.ReplaceAll(registry, ":", "_"), "_default"} {
+	names := []string{registry, "_default"}
+	if colon := strings.LastIndex(registry, ":"); colon > 0 {
+		names = slices.Insert(names, 0, registry[:colon]+"_"+registry[colon+1:]+"_") // as in containerd
+	}
+	for _, name := range names {
 		dir = containerd.CertsDir + "/" + name
 		data, err := root.Read(dir + "/hosts.toml")
 		if errors.Is(err, fs.ErrNotExist) {
@@ -93,7 +97,7 @@ func sources(root rootfs.Dir, image string) ([]source, error) {
 		}
 	}
 	if !server {
-		found = append(found, source{reference, transport(nil)})
+		found = append(found, source{reference, encrypted{transport(nil)}})
 	}
 	return found, errors.Join(errs...)
 }
@@ -165,8 +169,19 @@ func (h host) source(root rootfs.Dir, dir string, image name.Reference) (*source
 	if err != nil {
 		return nil, fmt.Errorf("registry host %q: %w", h.url, err)
 	}
-	// Verification is only skipped if hosts.toml says so.
-	return &source{reference, transport(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: caPool, InsecureSkipVerify: h.SkipVerify})}, nil
+	// Verification is only skipped if hosts.toml says so, and so is TLS.
+	t := transport(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: caPool, InsecureSkipVerify: h.SkipVerify})
+	if parsed.Scheme != "http" {
+		t = encrypted{t}
+	}
+	header, err := h.header()
+	if err != nil {
+		return nil, fmt.Errorf("registry host %q: %w", h.url, err)
+	}
+	if len(header) > 0 {
+		t = withHeader{t, registry.RegistryStr(), header}
+	}
+	return &source{reference, t}, nil
 }
 
 func (h host) caFiles() []string {
@@ -182,6 +197,25 @@ func (h host) caFiles() []string {
 		}
 	}
 	return files
+}
+
+// header returns the header fields for requests to the host.
+func (h host) header() (http.Header, error) {
+	header := http.Header{}
+	for key, field := range h.Header {
+		values, ok := field.([]any)
+		if !ok {
+			values = []any{field}
+		}
+		for _, value := range values {
+			text, ok := value.(string)
+			if !ok {
+				return nil, fmt.Errorf("value of header field %q is no string", key)
+			}
+			header.Add(key, text)
+		}
+	}
+	return header, nil
 }
 
 // caPool returns the CA certificates of the system and those in files, nil if there are no files. Relative paths start in the directory of
@@ -226,6 +260,39 @@ func Probe(ctx context.Context, root rootfs.Dir, registry string, mirror extensi
 		return err
 	}
 	return response.Body.Close()
+}
+
+// encrypted refuses plain HTTP. The library falls back to it for private and local addresses if TLS does not work, and an attacker in the network can
+// see to that.
+type encrypted struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (e encrypted) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Scheme == "http" {
+		return nil, fmt.Errorf("plain HTTP to %s is refused, as no URL in hosts.toml that begins with http:// allows it", request.URL.Host)
+	}
+	return e.RoundTripper.RoundTrip(request)
+}
+
+// withHeader adds header fields to requests to a host. They may be credentials, so no other host gets them that it redirects to.
+type withHeader struct {
+	http.RoundTripper
+	host   string
+	header http.Header
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w withHeader) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Host == w.host {
+		request = request.Clone(request.Context())
+		for key, values := range w.header {
+			// What the library sets stays, as with containerd: it is about this request.
+			if _, ok := request.Header[key]; !ok || key == "User-Agent" {
+				request.Header[key] = values
+			}
+		}
+	}
+	return w.RoundTripper.RoundTrip(request)
 }
 
 func transport(config *tls.Config) http.RoundTripper {

@@ -231,9 +231,116 @@ func TestCACertificatesOfARegistry(t *testing.T) {
 	}
 }
 
+// The library would fall back to plain HTTP for the address of the test.
+func TestPlainHTTPIsOnlyUsedIfHostsSaySo(t *testing.T) {
+	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	plain := httptest.NewServer(images)
+	t.Cleanup(plain.Close)
+	redirecting := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, plain.URL+r.URL.Path, http.StatusTemporaryRedirect)
+	}))
+	redirecting.Config.ErrorLog = log.New(io.Discard, "", 0)
+	redirecting.StartTLS()
+	t.Cleanup(redirecting.Close)
+	image, err := mutate.AppendLayers(empty.Image, layer(t, "bin/a=a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := strings.TrimPrefix(plain.URL, "http://")
+	target, err := name.ParseReference(address + "/tools:v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(target, image); err != nil {
+		t.Fatal(err)
+	}
+	for text, tc := range map[string]struct {
+		registry, hosts string
+		found           bool
+	}{
+		"nothing says so":               {registry: address},
+		"a host with TLS":               {registry: "example.com", hosts: fmt.Sprintf("server = 'http://127.0.0.1:1'\n[host.'https://%s']\n", address)},
+		"a host that skips verifying":   {registry: "example.com", hosts: fmt.Sprintf("server = 'http://127.0.0.1:1'\n[host.'https://%s']\nskip_verify = true\n", address)},
+		"a server without a scheme":     {registry: "example.com", hosts: fmt.Sprintf("server = %q\n", address)},
+		"a server that redirects to it": {registry: "example.com", hosts: fmt.Sprintf("server = 'http://127.0.0.1:1'\n[host.%q]\nskip_verify = true\n", redirecting.URL)},
+		"a host without TLS":            {registry: "example.com", hosts: fmt.Sprintf("server = 'http://127.0.0.1:1'\n[host.'http://%s']\n", address), found: true},
+		"a server without TLS":          {registry: "example.com", hosts: fmt.Sprintf("server = 'http://%s'\n", address), found: true},
+	} {
+		t.Run(text, func(t *testing.T) {
+			root := rootfs.Dir(t.TempDir())
+			if tc.hosts != "" {
+				if err := root.Write(containerd.CertsDir+"/"+tc.registry+"/hosts.toml", []byte(tc.hosts), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := Extract(t.Context(), root, tc.registry+"/tools:v1", []File{{InImage: "/bin/a", Path: "/bin/a", Mode: 0o755}}, func() error { return nil })
+			if found := root.Exists("/bin/a"); found != tc.found || found != (err == nil) {
+				t.Errorf("the file was extracted: %v, want %v; Extract() = %v", found, tc.found, err)
+			}
+		})
+	}
+}
+
+func TestHeaderOfAHost(t *testing.T) {
+	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	plain := httptest.NewServer(images)
+	t.Cleanup(plain.Close)
+	image, err := mutate.AppendLayers(empty.Image, layer(t, "bin/a=a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := name.ParseReference(strings.TrimPrefix(plain.URL, "http://") + "/tools:v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(target, image); err != nil {
+		t.Fatal(err)
+	}
+	storage := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Key") != "" {
+			t.Error("the header field is sent to another host")
+		}
+		images.ServeHTTP(w, r)
+	}))
+	t.Cleanup(storage.Close)
+	mirror := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Header.Get("X-Key") != "secret" || r.Header.Get("User-Agent") != "node" || len(r.Header["X-List"]) != 2:
+			w.WriteHeader(http.StatusForbidden)
+		case strings.Contains(r.URL.Path, "/blobs/"):
+			http.Redirect(w, r, storage.URL+r.URL.Path, http.StatusTemporaryRedirect)
+		default:
+			images.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(mirror.Close)
+	for text, tc := range map[string]struct {
+		header string
+		found  bool
+	}{
+		"as needed":        {header: "x-key = 'secret'\nUser-Agent = 'node'\nx-list = ['a', 'b']", found: true},
+		"another value":    {header: "x-key = 'wrong'\nUser-Agent = 'node'\nx-list = ['a', 'b']"},
+		"no string":        {header: "x-key = 'secret'\nUser-Agent = 'node'\nx-list = ['a', 'b', 1]"},
+		"no list of those": {header: "x-key = 'secret'\nUser-Agent = 'node'\nx-list = ['a', 'b']\nother = 1"},
+	} {
+		t.Run(text, func(t *testing.T) {
+			root := rootfs.Dir(t.TempDir())
+			hosts := fmt.Sprintf("server = 'http://127.0.0.1:1'\n[host.%[1]q]\n[host.%[1]q.header]\n%[2]s\n", mirror.URL, tc.header)
+			if err := root.Write(containerd.CertsDir+"/example.com/hosts.toml", []byte(hosts), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			err := Extract(t.Context(), root, "example.com/tools:v1", []File{{InImage: "/bin/a", Path: "/bin/a", Mode: 0o755}}, func() error { return nil })
+			if tc.found != (err == nil) {
+				t.Errorf("Extract() = %v", err)
+			}
+		})
+	}
+}
+
 func TestSources(t *testing.T) {
 	for text, tc := range map[string]struct {
 		image, file, hosts string
+		other              string // a file that does not count
 		want               []string
 	}{
 		"no file":    {image: "example.com/app:1", want: []string{"https://example.com/v2/ app:1"}},
@@ -251,12 +358,22 @@ func TestSources(t *testing.T) {
 			image: "example.com/app@sha256:" + strings.Repeat("a", 64), file: "example.com", hosts: "[host.'http://pull']\ncapabilities = ['pull']\n",
 			want: []string{"http://pull/v2/ app@sha256:" + strings.Repeat("a", 64), "https://example.com/v2/ app@sha256:" + strings.Repeat("a", 64)},
 		},
+		"with a port": {image: "example.com:5000/app:1", file: "example.com:5000", hosts: "[host.'http://m']", other: "_default", want: []string{"http://m/v2/ app:1", "https://example.com:5000/v2/ app:1"}},
+		"with a port, as containerd prefers it": {
+			image: "example.com:5000/app:1", file: "example.com_5000_", hosts: "[host.'http://m']", other: "example.com:5000",
+			want: []string{"http://m/v2/ app:1", "https://example.com:5000/v2/ app:1"},
+		},
 		"for all registries": {image: "example.com/app:1", file: "_default", hosts: "[host.'http://m']", want: []string{"http://m/v2/ app:1", "https://example.com/v2/ app:1"}},
 	} {
 		t.Run(text, func(t *testing.T) {
 			root := rootfs.Dir(t.TempDir())
 			if tc.file != "" {
 				if err := root.Write(containerd.CertsDir+"/"+tc.file+"/hosts.toml", []byte(tc.hosts), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tc.other != "" {
+				if err := root.Write(containerd.CertsDir+"/"+tc.other+"/hosts.toml", []byte("[host.'http://other']"), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -320,6 +320,29 @@ func TestFilesOfAConfigurationThatFailedAreRemoved(t *testing.T) {
 	}
 }
 
+func TestUnitThatTheMachineDoesNotHaveIsForgotten(t *testing.T) {
+	m := newMachine(t)
+	m.mustApply(example())
+	files, starts := m.files(), m.systemd.Starts()
+	m.systemd.Set("none.service", func(u *fake.Unit) { u.Missing = true })
+	mistaken := example()
+	mistaken.Spec.Units[0].Name = "none.service"
+	if _, err := m.apply(mistaken); err == nil {
+		t.Fatal("a unit in the configuration that does not exist is no error")
+	}
+	m.mustApply(example())
+	if diff := cmp.Diff(files, m.files()); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	starts["system.service"] += 2 // without its drop-in, and with it
+	if diff := cmp.Diff(starts, m.systemd.Starts()); diff != "" {
+		t.Errorf("starts (-want +got):\n%s", diff)
+	}
+	if m.Root.Exists(pendingFile) {
+		t.Error("units are still to be restarted")
+	}
+}
+
 func TestMaskedUnitIsSkipped(t *testing.T) {
 	m := newMachine(t)
 	m.systemd.Set("system.service", func(u *fake.Unit) { u.Masked = true })

@@ -2,6 +2,7 @@ package operatingsystemconfig
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,6 +27,11 @@ import (
 const (
 	// osRelease has the version of the operating system.
 	osRelease = "/etc/os-release"
+	// osUpdateFile has the update of the operating system that was begun, until its command fails for good or the update is done. It tells an agent that
+	// ended meanwhile from a machine that has rebooted.
+	osUpdateFile = nodeagentconfigv1alpha1.BaseDir + "/os-update.json"
+	// bootID has another content after each boot.
+	bootID = "/proc/sys/kernel/random/boot_id"
 	// updateWithin is how long the agent may fail before it reports that an update has failed. It goes on trying.
 	updateWithin = 10 * time.Minute
 	// healthyWithin is how long a kubelet may take to become healthy, and checkAgain how often that is checked: it notifies of nothing.
@@ -184,8 +190,40 @@ func (r *reconciler) osVersion() (string, error) {
 	return "", err
 }
 
-// updateOperatingSystem runs the command of the extension, which may reboot the machine. An attempt of an earlier process that left the old system is not
-// repeated.
+// osUpdate is an update of the operating system that was begun.
+type osUpdate struct {
+	// Version is the one that the machine is to get, and BootID that of the machine when it began.
+	Version string `json:"version"`
+	BootID  string `json:"bootID"`
+}
+
+// begunOSUpdate returns the update that was begun, the zero value if none was.
+func (r *reconciler) begunOSUpdate() (begun osUpdate, err error) {
+	data, err := r.Root.Read(osUpdateFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return begun, nil
+	}
+	if err != nil {
+		return begun, err
+	}
+	if err := json.Unmarshal(data, &begun); err != nil {
+		return begun, fmt.Errorf("read %s: %w", osUpdateFile, err)
+	}
+	return begun, nil
+}
+
+// beginOSUpdate records that an update is begun.
+func (r *reconciler) beginOSUpdate(update osUpdate) error {
+	data, err := json.Marshal(update)
+	if err != nil {
+		return err
+	}
+	_, err = r.Root.Update(osUpdateFile, data, 0o600)
+	return err
+}
+
+// updateOperatingSystem runs the command of the extension, which may reboot the machine. An attempt that left the old system after a reboot is not
+// repeated. One of an agent that ended before the reboot is: its command may not have run, or not to its end.
 func (p *pass) updateOperatingSystem(ctx context.Context) error {
 	desired := p.osc.Spec.InPlaceUpdates.OperatingSystemVersion
 	current, err := p.osVersion()
@@ -193,17 +231,29 @@ func (p *pass) updateOperatingSystem(ctx context.Context) error {
 		return err
 	}
 	const key = nodeagentconfigv1alpha1.AnnotationUpdatingOperatingSystemVersion
-	u := &p.update
+	boot, err := p.Root.Read(bootID)
+	if err != nil {
+		return err
+	}
+	begun, err := p.begunOSUpdate()
+	if err != nil {
+		return err
+	}
+	u, this := &p.update, osUpdate{desired, strings.TrimSpace(string(boot))}
 	switch {
 	case p.osc.Status.InPlaceUpdates == nil || p.osc.Status.InPlaceUpdates.OSUpdate == nil:
 		return final{fmt.Errorf("the extension of the operating system has no command to update it to version %s", desired)}
 	case u.osRan:
 		return fmt.Errorf("the operating system has version %s, and not %s, although the update has run", current, desired)
-	case p.node.Annotations[key] == desired && u.osSince.IsZero():
+	case p.node.Annotations[key] == desired && u.osSince.IsZero() && begun != this:
 		return final{fmt.Errorf("the operating system was updated to version %s, and has version %s", desired, current)}
 	}
 	if u.osSince.IsZero() {
 		u.osSince = p.Clock.Now()
+	}
+	// Before the annotation, without which the command is run in any case.
+	if err := p.beginOSUpdate(this); err != nil {
+		return err
 	}
 	if err := kube.PatchMetadata(ctx, p.Client, p.node, func(o *metav1.PartialObjectMetadata) { metav1.SetMetaDataAnnotation(&o.ObjectMeta, key, desired) }); err != nil {
 		return err
@@ -222,7 +272,7 @@ func (p *pass) updateOperatingSystem(ctx context.Context) error {
 	err = fmt.Errorf("update the operating system to version %s: %w: %s", desired, err, short(errors.New(strings.TrimSpace(output))))
 	if osErrorFinal(output) || p.Clock.Since(u.osSince) > osUpdateWithin && !osErrorOfNetwork(output) {
 		u.osSince = time.Time{}
-		return final{err}
+		return errors.Join(final{err}, p.Root.Remove(osUpdateFile)) // so that the command is not run again
 	}
 	return err
 }
@@ -284,6 +334,9 @@ func (r *reconciler) finishUpdate(ctx context.Context, node *corev1.Node) (time.
 	}
 	logf.FromContext(ctx).Info("Updated the machine in place")
 	r.update = update{}
+	if err := r.Root.Remove(osUpdateFile); err != nil {
+		return 0, err
+	}
 	return 0, r.setResult(ctx, node, machinev1alpha1.NodeUpdateSuccessful, "")
 }
 

@@ -121,6 +121,7 @@ func newUpdating(t *testing.T) *updating {
 		}
 		return u.output, errors.Join(did(fmt.Sprint("run ", append([]string{command}, args...)))(), u.commandError)
 	}
+	u.write(bootID, "1\n")
 	u.write(osRelease, "NAME=x\nPRETTY_NAME=\"Machine Image Version 1.0.0 (local)\"\n")
 	u.publish(inPlaceOSC())
 	u.mustPass()
@@ -187,6 +188,31 @@ func TestNothingIsWrittenBeforeTheNodeIsReady(t *testing.T) {
 	u.mustPass()
 	if len(u.done) > 0 {
 		t.Errorf("after the update, %v was done", u.done)
+	}
+}
+
+// A Node may be lost with a restored etcd, while its pods run.
+func TestNothingIsUpdatedInPlaceWithoutANode(t *testing.T) {
+	u := newUpdating(t)
+	lost := u.node()
+	if err := u.Client.Delete(t.Context(), lost); err != nil {
+		t.Fatal(err)
+	}
+	u.publish(inPlaceOSC(kubeletVersion("1.36.1"), systemVersion("2.0.0", "update-os")))
+	before := u.files()
+	u.mustPass()
+	if diff := cmp.Diff(before, u.files()); diff != "" || len(u.done) > 0 {
+		t.Errorf("files changed, and %v was done:\n%s", u.done, diff)
+	}
+	lost.ResourceVersion = ""
+	if err := u.Client.Create(t.Context(), lost); err != nil {
+		t.Fatal(err)
+	}
+	u.reach(machinev1alpha1.ReadyForUpdate)
+	u.onCommand = func() { u.write(osRelease, "PRETTY_NAME=\"Machine Image Version 2.0.0\"\n") }
+	u.mustPass()
+	if u.files()["/etc/kubelet-version"] == "" || u.result() != machinev1alpha1.NodeUpdateSuccessful {
+		t.Errorf("the files are %v, and the result is %q", u.files(), u.result())
 	}
 }
 
@@ -307,6 +333,7 @@ func TestOperatingSystem(t *testing.T) {
 		if _, err := u.pass(); err == nil {
 			t.Error("want an error before the reboot")
 		}
+		u.write(bootID, "2\n")
 		u.reconciler = &reconciler{Values: u.Values}
 		for range 2 { // it is not tried again
 			if _, err := u.pass(); err == nil {
@@ -317,11 +344,35 @@ func TestOperatingSystem(t *testing.T) {
 			t.Errorf("the result is %q: %s; done: %v", u.result(), u.reason(), u.done)
 		}
 	})
+	t.Run("the agent ends while the command runs", func(t *testing.T) {
+		u := start(t)
+		u.onCommand = func() { panic("killed") }
+		func() {
+			defer func() { _ = recover() }()
+			_, _ = u.pass()
+			t.Fatal("the pass did not reach the point where the agent is to end")
+		}()
+		u.reconciler = &reconciler{Values: u.Values}
+		u.onCommand = func() { u.write(osRelease, "PRETTY_NAME=\"Machine Image Version 2.0.0\"\n") }
+		u.mustPass()
+		if diff := cmp.Diff([]string{"run [update-os 2.0.0]", "delete pods of me"}, u.done); diff != "" || u.result() != machinev1alpha1.NodeUpdateSuccessful {
+			t.Errorf("the result is %q; done (-want +got):\n%s", u.result(), diff)
+		}
+		if u.Root.Exists(osUpdateFile) {
+			t.Error("the update is done, and still recorded as begun")
+		}
+	})
 	t.Run("invalid arguments", func(t *testing.T) {
 		u := start(t)
 		u.commandError, u.output = errors.New("exit status 2"), "update-os: Invalid argument\n"
 		if _, err := u.pass(); err == nil || u.result() != machinev1alpha1.NodeUpdateFailed {
 			t.Errorf("the result is %q: %v", u.result(), err)
+		}
+		for range 2 { // it is not tried again, whether the agent restarts or not
+			if _, err := u.pass(); err == nil || len(u.done) != 1 {
+				t.Errorf("%v was done: %v", u.done, err)
+			}
+			u.reconciler = &reconciler{Values: u.Values}
 		}
 	})
 	t.Run("a failure that passes", func(t *testing.T) {

@@ -89,9 +89,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		// Its first configuration, or the record of that was lost: what the Node was drained for is not known to be done.
 		pending = changes{cas: true, serviceAccountKey: true, operatingSystem: true}
 	}
-	if pending.any() && node != nil && !mayUpdate(node) {
-		log.Info("Waiting until the node is ready for its update", "changes", fmt.Sprintf("%+v", pending))
-		return reconcile.Result{}, nil // the change of its condition requeues it
+	// A Node that is missing is not drained: its pods may run, and the kubelet creates it again.
+	if pending.any() && (node == nil || !mayUpdate(node)) {
+		log.Info("Waiting until the node is ready for its update", "changes", fmt.Sprintf("%+v", pending), "nodeExists", node != nil)
+		return reconcile.Result{}, nil // the creation of the Node and the change of its condition requeue it
 	}
 	// A configuration that was begun is not delayed again: the machine may be in a state between two. Nor is one for which the node was drained.
 	if node != nil && !pending.any() && checksumBefore != checksum && !slices.Contains(begun, document(raw)) {
@@ -105,7 +106,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	done, err := r.apply(ctx, applying{osc: osc, before: before, raw: raw, changes: pending, node: node})
 	if err != nil {
-		if node != nil && pending.any() {
+		if pending.any() {
 			err = r.updateFailed(ctx, node, err)
 		}
 		if node != nil {

@@ -99,10 +99,17 @@ func (p *pass) startUnits(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// start does what the configuration says about a unit; nil stands for a unit that is not in it, and is restarted.
+// start does what the configuration says about a unit; nil stands for a unit that is not in it, and is restarted if the machine has it.
 func (p *pass) start(ctx context.Context, name string, unit *extensionsv1alpha1.Unit) error {
 	log := logf.FromContext(ctx)
 	if unit == nil {
+		state, err := p.Systemd.State(ctx, name)
+		if err != nil {
+			return err
+		}
+		if state.Load == systemd.LoadNotFound {
+			return nil // a configuration named it by mistake; no restart will ever succeed
+		}
 		unit = &extensionsv1alpha1.Unit{Name: name, Command: new(extensionsv1alpha1.CommandRestart)}
 	} else if before := find(p.unitsBefore, name); before == nil || differs(before, *unit) || unit.Content != nil {
 		switch {

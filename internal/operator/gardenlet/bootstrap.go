@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/component/gardenlet/bootstrap"
@@ -18,7 +16,7 @@ import (
 func (r *reconciler) bootstrap(ctx context.Context, t *target, object *seedmanagementv1alpha1.Gardenlet, garden release.Connection) ([]byte, error) {
 	state, err := bootstrap.Read(ctx, t.api, garden)
 	if foreign := (*bootstrap.ForeignSecretError)(nil); errors.As(err, &foreign) {
-		return nil, reconcile.TerminalError(err)
+		return nil, err // its text is the operator's own
 	} else if err != nil {
 		return nil, t.foreign(err)
 	}

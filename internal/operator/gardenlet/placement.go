@@ -28,14 +28,14 @@ const (
 )
 
 // placed returns to which cluster a gardenlet belongs, by what was recorded, its kubeconfig, and whether it has a Seed already. It is empty before
-// the first deployment.
-func placed(name, recorded string, kubeconfig, seed bool, runtime release.Runs) string {
+// the first deployment. An annotation of the Garden may declare it: who can write that may choose the runtime cluster.
+func placed(name, recorded, declared string, kubeconfig, seed bool, runtime release.Runs) string {
 	switch {
 	case kubeconfig:
 		return elsewhere
 	case recorded != "" || !seed:
 		return recorded
-	case runtime.Any && runtime.Seed == name:
+	case runtime.Any && runtime.Seed == name, declared == name:
 		return inRuntime
 	}
 	return elsewhere // the operator has not deployed it
@@ -49,8 +49,8 @@ func mayPlace(name, declared string, recorded map[string]string, runtime release
 	case runtime.Any && runtime.Seed != "" && runtime.Seed != name:
 		return fmt.Errorf("the gardenlet of seed %q already runs in the cluster: it cannot be seed %q too", runtime.Seed, name)
 	case recorded[name] == elsewhere:
-		return fmt.Errorf("gardenlet %q belongs to another cluster, so it is not deployed into the runtime cluster: set spec.kubeconfigSecretRef, or remove it from "+
-			"ConfigMap %s/%s in the runtime cluster", name, constants.GardenNamespace, placementsName)
+		return fmt.Errorf("gardenlet %q belongs to another cluster, so it is not deployed into the runtime cluster: set spec.kubeconfigSecretRef, or %s, and "+
+			"remove it from ConfigMap %s/%s in the runtime cluster", name, declare, constants.GardenNamespace, placementsName)
 	case declared == name:
 		return nil
 	case declared != "":
@@ -108,13 +108,23 @@ func (r *reconciler) recordPlacement(ctx context.Context, object *seedmanagement
 		return err
 	}
 	recorded, kubeconfig := config.Data[object.Name], object.Spec.KubeconfigSecretRef != nil
-	var runtime release.Runs
+	var (
+		runtime  release.Runs
+		declared string
+	)
 	if recorded == "" && !kubeconfig && seed != nil {
 		if runtime, err = release.RunsIn(ctx, r.runtimeAPI); err != nil {
 			return err
 		}
+		gardens := &operatorv1alpha1.GardenList{}
+		if err := r.runtimeCache.List(ctx, gardens); err != nil {
+			return fmt.Errorf("list Gardens: %w", err)
+		}
+		if len(gardens.Items) == 1 {
+			declared = gardens.Items[0].Annotations[operatorv1alpha1.AnnotationRuntimeClusterGardenlet]
+		}
 	}
-	return r.place(ctx, config, object.Name, placed(object.Name, recorded, kubeconfig, seed != nil, runtime))
+	return r.place(ctx, config, object.Name, placed(object.Name, recorded, declared, kubeconfig, seed != nil, runtime))
 }
 
 // placeInRuntime records that a gardenlet belongs to the runtime cluster, or returns an error if it must not be deployed there.

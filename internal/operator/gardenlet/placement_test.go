@@ -1,11 +1,14 @@
 package gardenlet
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -19,6 +22,7 @@ import (
 func TestPlaced(t *testing.T) {
 	for name, tc := range map[string]struct {
 		recorded         string
+		declared         string
 		kubeconfig, seed bool
 		runtime          release.Runs
 		want             string
@@ -31,10 +35,13 @@ func TestPlaced(t *testing.T) {
 		"not deployed by the operator":             {seed: true, want: elsewhere},
 		"not deployed, another in the runtime":     {seed: true, runtime: release.Runs{Any: true, Seed: "b"}, want: elsewhere},
 		"not deployed, an unknown in the runtime":  {seed: true, runtime: release.Runs{Any: true}, want: elsewhere},
+		"declared, the runtime cluster was lost":   {declared: "a", seed: true, want: inRuntime},
+		"another is declared":                      {declared: "b", seed: true, want: elsewhere},
+		"declared, but recorded elsewhere":         {recorded: elsewhere, declared: "a", seed: true, want: elsewhere},
 		"it runs in the runtime cluster":           {seed: true, runtime: release.Runs{Any: true, Seed: "a"}, want: inRuntime},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := placed("a", tc.recorded, tc.kubeconfig, tc.seed, tc.runtime); got != tc.want {
+			if got := placed("a", tc.recorded, tc.declared, tc.kubeconfig, tc.seed, tc.runtime); got != tc.want {
 				t.Errorf("placed() = %q, want %q", got, tc.want)
 			}
 		})
@@ -75,7 +82,11 @@ func TestMayPlace(t *testing.T) {
 
 // A Gardenlet whose reference was cleared and whose Seed was deleted is not deployed into the runtime cluster, also not after a restart.
 func TestPlacementStays(t *testing.T) {
-	runtimeCluster := fake.NewClientBuilder().Build()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), operatorv1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	runtimeCluster := fake.NewClientBuilder().WithScheme(scheme).Build()
 	r := &reconciler{runtimeCache: runtimeCluster, runtimeAPI: runtimeCluster}
 	garden := &operatorv1alpha1.Garden{}
 	referring := func(g *seedmanagementv1alpha1.Gardenlet) {

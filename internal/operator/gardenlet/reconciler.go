@@ -132,9 +132,10 @@ func (r *reconciler) deploy(ctx context.Context, object *seedmanagementv1alpha1.
 	if err != nil {
 		return false, &foreignError{"the chart of spec.deployment.helm.ociRepository cannot be pulled", err}
 	}
-	// Errors of charts quote values. What is wrong with them is found before they have credentials, and before anything is changed.
+	// Errors of charts quote values. What is wrong with them is found before they have credentials, and before anything is changed. They are tried
+	// again, as another chart may be pushed with the same tag.
 	if _, err := release.Objects(archive, *version, values); err != nil {
-		return false, reconcile.TerminalError(err)
+		return false, err
 	}
 	if !t.runtime {
 		if err := t.ensureNamespace(ctx); err != nil {
@@ -152,7 +153,7 @@ func (r *reconciler) deploy(ctx context.Context, object *seedmanagementv1alpha1.
 	}
 	objects, err := release.Objects(archive, *version, values)
 	if err != nil {
-		return false, reconcile.TerminalError(errors.New("the chart cannot be rendered with a bootstrap kubeconfig"))
+		return false, errors.New("the chart cannot be rendered with a bootstrap kubeconfig")
 	}
 	return len(kubeconfig) > 0, t.foreign(kube.Apply(ctx, t.client, release.FieldOwner, objects...))
 }
@@ -201,7 +202,8 @@ func (r *reconciler) finish(ctx context.Context, object *seedmanagementv1alpha1.
 	case constants.OperationForceRedeploy, constants.GardenerOperationRenewKubeconfig:
 		delete(after.Annotations, constants.GardenerOperation)
 	}
-	if err := r.virtualCache.Patch(ctx, after, client.MergeFrom(object)); err != nil {
+	// What was requested during the pass is for the next one.
+	if err := r.virtualCache.Patch(ctx, after, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("patch Gardenlet %q: %w", object.Name, err)
 	}
 	return nil

@@ -3,6 +3,8 @@ package gardenlet
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -20,8 +23,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/authorizer/graph"
+	"gardener.cloud/gardener/internal/chart"
+	"gardener.cloud/gardener/internal/chart/charttest"
+	"gardener.cloud/gardener/internal/component/gardenlet/release"
 	"gardener.cloud/gardener/internal/kube/bootstraptoken"
 	"gardener.cloud/gardener/pkg/destination"
 	"gardener.cloud/gardener/test/builder"
@@ -74,7 +82,7 @@ func TestDeleteKubeconfig(t *testing.T) {
 // A pass that ends before it has deleted the bootstrap token is made up for by the next one: the condition does not say before that the end is reached.
 func TestFinishAfterInterruption(t *testing.T) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, corev1beta1.AddToScheme, seedmanagementv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, corev1beta1.AddToScheme, seedmanagementv1alpha1.AddToScheme, operatorv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -111,6 +119,52 @@ func TestFinishAfterInterruption(t *testing.T) {
 	}
 }
 
+// Finishing removes what requested the deployment, and not what was requested since.
+func TestFinishAfterAnotherRequest(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, corev1beta1.AddToScheme, seedmanagementv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tc := range map[string]struct {
+		condition corev1beta1.Condition
+		request   bool
+	}{
+		"nothing was requested":                    {condition: waiting("a")},
+		"a kubeconfig was given":                   {condition: waiting("a"), request: true},
+		"a kubeconfig was given, no new condition": {condition: registered("a"), request: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := builder.Gardenlet("a", func(g *seedmanagementv1alpha1.Gardenlet) {
+				g.Annotations = map[string]string{constants.GardenerOperation: constants.OperationForceRedeploy}
+				g.Status.Conditions = []corev1beta1.Condition{tc.condition}
+			})
+			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(object).WithStatusSubresource(object).Build()
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+				t.Fatal(err)
+			}
+			if tc.request {
+				changed := object.DeepCopy()
+				changed.Spec.KubeconfigSecretRef = &corev1.LocalObjectReference{Name: "s"}
+				if err := c.Update(t.Context(), changed); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := &reconciler{Values: Values{Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}, virtualCache: c, virtualAPI: c}
+			if err := r.finish(t.Context(), object, false); apierrors.IsConflict(err) != tc.request || !tc.request && err != nil {
+				t.Errorf("finish() returned %v", err)
+			}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+				t.Fatal(err)
+			}
+			if got := object.Annotations[constants.GardenerOperation] != "" && object.Spec.KubeconfigSecretRef != nil; got != tc.request {
+				t.Errorf("the Gardenlet requests %v, %v", object.Annotations, object.Spec.KubeconfigSecretRef)
+			}
+		})
+	}
+}
+
 // Answers of servers that a Gardenlet names are not for those who may read Gardenlets.
 func TestFailed(t *testing.T) {
 	answer := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "x", errors.New("instance credentials"))
@@ -134,5 +188,56 @@ func TestFailed(t *testing.T) {
 	}
 	if err := (&target{}).foreign(nil); err != nil {
 		t.Errorf("no error has become %v", err)
+	}
+}
+
+// What is corrected elsewhere than in the Gardenlet triggers no pass, so that only a retry notices it.
+func TestRetries(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, operatorv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	garden := &operatorv1alpha1.Garden{ObjectMeta: metav1.ObjectMeta{Name: "g"}}
+	garden.Spec.VirtualCluster.DNS.Domains = []operatorv1alpha1.DNSDomain{{Name: "garden.example.com"}}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(garden, secretWith("garden", "s", "password", "x")).Build()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"major":"1","minor":"36","gitVersion":"v1.36.1"}`))
+	}))
+	t.Cleanup(server.Close)
+	r := &reconciler{
+		Values: Values{Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}, virtualCache: c, virtualAPI: c, runtimeCache: c, runtimeAPI: c,
+		runtimeConfig: &rest.Config{Host: server.URL}, charts: &chart.Puller{},
+	}
+	broken := charttest.Push(t, charttest.Pack(t, "Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n", "templates/a.yaml", `{{ fail "broken" }}`))
+	for name, tc := range map[string]struct {
+		run  func() error
+		want string
+	}{
+		"the Secret with the kubeconfig": {func() error {
+			_, err := r.target(t.Context(), builder.Gardenlet("a", func(g *seedmanagementv1alpha1.Gardenlet) {
+				g.Spec.KubeconfigSecretRef = &corev1.LocalObjectReference{Name: "s"}
+			}))
+			return err
+		}, "spec.kubeconfigSecretRef"},
+		"the Secret for the credentials": {func() error {
+			ref := corev1.SecretReference{Namespace: "garden", Name: "s"}
+			_, err := r.bootstrap(t.Context(), &target{api: c}, builder.Gardenlet("a"), release.Connection{Bootstrap: ref, Kubeconfig: ref})
+			return err
+		}, "is not replaced"},
+		"the chart of a tag": {func() error {
+			_, err := r.deploy(t.Context(), builder.Gardenlet("a", func(g *seedmanagementv1alpha1.Gardenlet) {
+				g.Spec.Deployment.Helm.OCIRepository.Ref = &broken
+			}))
+			return err
+		}, "broken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := tc.run(); err == nil || !strings.Contains(err.Error(), tc.want) || errors.Is(err, reconcile.TerminalError(nil)) {
+				t.Errorf("the error is %v, want one with %q that is retried", err, tc.want)
+			}
+		})
 	}
 }

@@ -44,7 +44,7 @@ func failed(err error) corev1beta1.Condition {
 	}
 }
 
-// writeCondition writes a condition that differs. It works after the end of the pass too.
+// writeCondition writes a condition that differs. The Gardenlet is changed accordingly. It works after the end of the pass too.
 func (r *reconciler) writeCondition(ctx context.Context, gardenlet *seedmanagementv1alpha1.Gardenlet, condition corev1beta1.Condition) error {
 	conditions, differs := kube.SetCondition(gardenlet.Status.Conditions, condition, r.Clock.Now())
 	if !differs {
@@ -59,5 +59,6 @@ func (r *reconciler) writeCondition(ctx context.Context, gardenlet *seedmanageme
 	if err := r.virtualCache.Status().Patch(ctx, after, patch); err != nil {
 		return fmt.Errorf("write status of Gardenlet %q: %w", gardenlet.Name, err)
 	}
+	after.DeepCopyInto(gardenlet)
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
@@ -59,7 +58,7 @@ func (r *reconciler) target(ctx context.Context, gardenlet *seedmanagementv1alph
 	}
 	config, err := r.restConfig(secret.Data[kubeconfigKey])
 	if err != nil {
-		return nil, reconcile.TerminalError(fmt.Errorf("kubeconfig in Secret %q, to which spec.kubeconfigSecretRef refers: %w", key, err))
+		return nil, fmt.Errorf("kubeconfig in Secret %q, to which spec.kubeconfigSecretRef refers: %w", key, err)
 	}
 	connected, err := r.connect(config)
 	if err != nil {

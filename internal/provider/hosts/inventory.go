@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -65,8 +66,15 @@ func isOf(host *hostsv1alpha1.Host, claim types.UID) bool {
 
 // available reports whether a host may be handed out. The finalizer is there first, as it keeps a host that is in use.
 func available(host *hostsv1alpha1.Host) bool {
-	return host.Status.Phase == hostsv1alpha1.HostAvailable && host.Status.Claim == nil && !host.Spec.Unschedulable &&
+	return host.Status.Phase == hostsv1alpha1.HostAvailable && checked(host) && host.Status.Claim == nil && !host.Spec.Unschedulable &&
 		host.DeletionTimestamp == nil && controllerutil.ContainsFinalizer(host, hostsv1alpha1.HostFinalizer)
+}
+
+// checked reports whether the last connection was made with the spec that the host has now. With another one, it may be another server, or this one installed
+// again.
+func checked(host *hostsv1alpha1.Host) bool {
+	reachable := meta.FindStatusCondition(host.Status.Conditions, hostsv1alpha1.ConditionReachable)
+	return reachable != nil && reachable.ObservedGeneration == host.Generation
 }
 
 // fits reports whether a host is what a machine is to be, and may become one of its shoot. A pattern that is not valid matches no namespace.
@@ -158,7 +166,7 @@ func decideHost(host *hostsv1alpha1.Host, claim *hostsv1alpha1.HostClaim) hostAc
 		return hostKeep
 	}
 	switch {
-	case phase == hostsv1alpha1.HostPending:
+	case phase == hostsv1alpha1.HostPending, phase == hostsv1alpha1.HostAvailable && !checked(host):
 		return hostCheck
 	case phase == hostsv1alpha1.HostClaimed && (claim == nil || claim.DeletionTimestamp != nil || !isOf(host, claim.UID)):
 		return hostRelease
@@ -168,17 +176,25 @@ func decideHost(host *hostsv1alpha1.Host, claim *hostsv1alpha1.HostClaim) hostAc
 		return hostClean
 	case phase == hostsv1alpha1.HostFailed && host.Annotations[constants.GardenerOperation] == hostsv1alpha1.OperationClean:
 		return hostRelease
+	case gaveUp(host):
+		return hostClean
 	}
 	return hostNothing
 }
 
 // cleanTimeout is how long a host may be unreachable while it is cleaned. It may be rebooting; afterwards its machine should not keep a shoot from being
-// deleted.
+// deleted, and it is cleaned when it comes back.
 const cleanTimeout = 10 * time.Minute
 
-// givesUp reports whether a host that cannot be reached is not tried to be cleaned any longer.
+// givesUp reports whether a host that cannot be reached fails, so that its claim ends.
 func givesUp(host *hostsv1alpha1.Host, now time.Time) bool {
 	return host.Status.PhaseSince != nil && now.Sub(host.Status.PhaseSince.Time) > cleanTimeout
+}
+
+// gaveUp reports whether a host failed as it could not be reached while it was cleaned. When it comes back, it is still the machine that it was, and would join
+// its former shoot.
+func gaveUp(host *hostsv1alpha1.Host) bool {
+	return host.Status.Phase == hostsv1alpha1.HostFailed && meta.IsStatusConditionFalse(host.Status.Conditions, hostsv1alpha1.ConditionReachable)
 }
 
 // setPhase changes the phase. A host that is neither claimed nor being cleaned is no machine.

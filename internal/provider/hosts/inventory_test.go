@@ -13,9 +13,10 @@ import (
 
 // host returns an available host of the type small.
 func host(name string, changes ...func(*hostsv1alpha1.Host)) *hostsv1alpha1.Host {
-	h := &hostsv1alpha1.Host{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{hostsv1alpha1.HostFinalizer}}}
+	h := &hostsv1alpha1.Host{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 2, Finalizers: []string{hostsv1alpha1.HostFinalizer}}}
 	h.Spec = hostsv1alpha1.HostSpec{MachineType: "small", Zone: "a", User: "root"}
 	h.Status.Phase = hostsv1alpha1.HostAvailable
+	h.Status.Conditions = []metav1.Condition{{Type: hostsv1alpha1.ConditionReachable, Status: metav1.ConditionTrue, ObservedGeneration: 2, Reason: "Connected"}}
 	for _, change := range changes {
 		change(h)
 	}
@@ -25,6 +26,10 @@ func host(name string, changes ...func(*hostsv1alpha1.Host)) *hostsv1alpha1.Host
 func in(phase hostsv1alpha1.HostPhase) func(*hostsv1alpha1.Host) {
 	return func(h *hostsv1alpha1.Host) { h.Status.Phase = phase }
 }
+
+func changed(h *hostsv1alpha1.Host)      { h.Generation++ }
+func unreachable(h *hostsv1alpha1.Host)  { h.Status.Conditions[0].Status = metav1.ConditionFalse }
+func neverReached(h *hostsv1alpha1.Host) { h.Status.Conditions = nil }
 
 func machineOf(claim types.UID, provisioned bool) func(*hostsv1alpha1.Host) {
 	return func(h *hostsv1alpha1.Host) {
@@ -68,10 +73,11 @@ func TestDecideClaim(t *testing.T) {
 		"others are not handed out": {claim: claim(), hosts: []*hostsv1alpha1.Host{
 			host("a", in("")), host("b", in(hostsv1alpha1.HostFailed)), host("c", in(hostsv1alpha1.HostCleaning)), host("d", machineOf("2", true)), host("e", deleted),
 			host("f", func(h *hostsv1alpha1.Host) { h.Spec.Unschedulable = true }), host("g", func(h *hostsv1alpha1.Host) { h.Finalizers = nil }),
-			host("h", machineOf("2", true), in(hostsv1alpha1.HostAvailable)),
+			host("h", machineOf("2", true), in(hostsv1alpha1.HostAvailable)), host("i", changed), host("j", neverReached),
 		}, want: claimNone},
 		"a reserved host is bound":                                   {claim: claim(reserves("b")), hosts: []*hostsv1alpha1.Host{host("a"), host("b")}, want: claimBind, host: "b"},
 		"a reserved host that another claim has":                     {claim: claim(reserves("b")), hosts: []*hostsv1alpha1.Host{host("a"), host("b", machineOf("2", false))}, want: claimCancel},
+		"a reserved host that has to be checked again":               {claim: claim(reserves("b")), hosts: []*hostsv1alpha1.Host{host("a"), host("b", changed)}, want: claimCancel},
 		"a reserved host that is removed":                            {claim: claim(reserves("b")), hosts: []*hostsv1alpha1.Host{host("a")}, want: claimCancel},
 		"a reserved host that does not fit anymore":                  {claim: claim(reserves("b"), selecting), hosts: []*hostsv1alpha1.Host{host("b")}, want: claimCancel},
 		"a bound host is reported":                                   {claim: claim(reserves("b")), hosts: []*hostsv1alpha1.Host{host("a"), host("b", machineOf("1", false))}, want: claimBound, host: "b"},
@@ -118,6 +124,10 @@ func TestDecideHost(t *testing.T) {
 		"a new one is checked":                     {host: host("a", in("")), want: hostCheck},
 		"an available one is left":                 {host: host("a"), want: hostNothing},
 		"an available one, in use by nobody":       {host: host("a", cleanAgain), want: hostNothing},
+		"an available one that has changed":        {host: host("a", changed), want: hostCheck},
+		"an available one without a condition":     {host: host("a", neverReached), want: hostCheck},
+		"a changed one that is deleted":            {host: host("a", changed, deleted), want: hostForget},
+		"a machine that has changed":               {host: host("a", changed, machineOf("1", true)), claim: claim(), want: hostNothing},
 		"one that is deleted is forgotten":         {host: host("a", deleted), want: hostForget},
 		"one that is forgotten":                    {host: host("a", deleted, without), want: hostNothing},
 		"one in use is not forgotten":              {host: host("a", machineOf("1", true), deleted), claim: claim(), want: hostNothing},
@@ -130,6 +140,9 @@ func TestDecideHost(t *testing.T) {
 		"one that is released is cleaned":          {host: host("a", machineOf("1", true), in(hostsv1alpha1.HostCleaning)), claim: claim(ends), want: hostClean},
 		"also if it is deleted":                    {host: host("a", in(hostsv1alpha1.HostCleaning), deleted), want: hostClean},
 		"a failed one is left":                     {host: host("a", in(hostsv1alpha1.HostFailed)), want: hostNothing},
+		"one that was given up is cleaned":         {host: host("a", in(hostsv1alpha1.HostFailed), unreachable), want: hostClean},
+		"one that was given up, on request":        {host: host("a", in(hostsv1alpha1.HostFailed), unreachable, cleanAgain), want: hostRelease},
+		"one that was given up is forgotten":       {host: host("a", in(hostsv1alpha1.HostFailed), unreachable, deleted), want: hostForget},
 		"a failed one is cleaned again on request": {host: host("a", in(hostsv1alpha1.HostFailed), cleanAgain), want: hostRelease},
 	} {
 		t.Run(name, func(t *testing.T) {

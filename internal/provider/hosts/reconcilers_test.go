@@ -96,7 +96,12 @@ func TestHostsPerNamespace(t *testing.T) {
 			h.Status.Claim.Namespace, h.Spec.KeySecretRef = namespace, corev1.SecretReference{Namespace: "garden", Name: "key"}
 		})
 	}
-	c := clientWith(t, of("a", "hostile"), of("b", "hostile"), of("c", "hostile"), of("d", "other"), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "key"}})
+	given := func(name string) *hostsv1alpha1.Host {
+		return host(name, in(hostsv1alpha1.HostFailed), unreachable, func(h *hostsv1alpha1.Host) {
+			h.Spec.KeySecretRef = corev1.SecretReference{Namespace: "garden", Name: "key"}
+		})
+	}
+	c := clientWith(t, of("a", "hostile"), of("b", "hostile"), of("c", "hostile"), of("d", "other"), given("x"), given("y"), given("z"), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "key"}})
 	started, end := make(chan string), make(chan struct{})
 	r := &servers{client: c, reader: c, clock: clock.RealClock{}, run: func(_ context.Context, h *hostsv1alpha1.Host, _ []byte, _ string, _ []byte, _ ...string) (string, error) {
 		started <- h.Name
@@ -121,6 +126,13 @@ func TestHostsPerNamespace(t *testing.T) {
 	group.Go(func() { reconcileHost("d") })
 	if name := <-started; name != "d" {
 		t.Errorf("host %s is worked on", name)
+	}
+	for _, name := range []string{"x", "y"} {
+		group.Go(func() { reconcileHost(name) })
+		<-started
+	}
+	if result := reconcileHost("z"); result.RequeueAfter != busyRetry {
+		t.Errorf("a third host that was given up is worked on: %+v", result)
 	}
 	close(end)
 	group.Wait()
@@ -175,7 +187,7 @@ func TestConcurrency(t *testing.T) {
 
 func TestUnreachableHosts(t *testing.T) {
 	begin := time.Unix(1_000_000, 0)
-	unreachable := errors.New("connection refused")
+	refused := errors.New("connection refused")
 	for name, tc := range map[string]struct {
 		host    *hostsv1alpha1.Host
 		after   time.Duration
@@ -184,10 +196,12 @@ func TestUnreachableHosts(t *testing.T) {
 		reason  string
 		retries bool
 	}{
-		"a new one is tried again":                     {host: host("a", in("")), err: unreachable, phase: "", reason: "NotConnected", retries: true},
+		"a new one is tried again":                     {host: host("a", in("")), err: refused, phase: "", reason: "NotConnected", retries: true},
 		"one with another key is tried again":          {host: host("a", in("")), err: errUntrusted, phase: "", reason: "HostKeyMismatch", retries: true},
-		"one that may be rebooting is tried again":     {host: host("a", machineOf("1", true), in(hostsv1alpha1.HostCleaning)), after: time.Minute, err: unreachable, phase: hostsv1alpha1.HostCleaning, reason: "NotConnected", retries: true},
-		"one that does not come back fails":            {host: host("a", machineOf("1", true), in(hostsv1alpha1.HostCleaning)), after: time.Hour, err: unreachable, phase: hostsv1alpha1.HostFailed, reason: "NotConnected"},
+		"an installed one that has another key":        {host: host("a", changed), err: errUntrusted, phase: hostsv1alpha1.HostPending, reason: "HostKeyMismatch", retries: true},
+		"an available one that is changed and dirty":   {host: host("a", changed), err: &exitError{"exit status 1"}, phase: hostsv1alpha1.HostFailed, reason: "Connected"},
+		"one that may be rebooting is tried again":     {host: host("a", machineOf("1", true), in(hostsv1alpha1.HostCleaning)), after: time.Minute, err: refused, phase: hostsv1alpha1.HostCleaning, reason: "NotConnected", retries: true},
+		"one that does not come back fails":            {host: host("a", machineOf("1", true), in(hostsv1alpha1.HostCleaning)), after: time.Hour, err: refused, phase: hostsv1alpha1.HostFailed, reason: "NotConnected", retries: true},
 		"one whose script fails, fails at once":        {host: host("a", machineOf("1", true), in(hostsv1alpha1.HostCleaning)), err: &exitError{"exit status 1"}, phase: hostsv1alpha1.HostFailed, reason: "Connected"},
 		"a new one that does not let it run any fails": {host: host("a", in("")), err: &exitError{"sudo: a password is required"}, phase: hostsv1alpha1.HostFailed, reason: "Connected"},
 	} {
@@ -217,5 +231,71 @@ func TestUnreachableHosts(t *testing.T) {
 				t.Errorf("the status is %+v", got.Status)
 			}
 		})
+	}
+}
+
+// A server that was installed again is handed out when it has been checked, once.
+func TestChangedHostIsChecked(t *testing.T) {
+	since, runs := metav1.Unix(1_000_000, 0), 0
+	h := host("a", changed)
+	h.Status.PhaseSince, h.Spec.KeySecretRef = &since, corev1.SecretReference{Namespace: "garden", Name: "key"}
+	c := clientWith(t, h, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "key"}})
+	r := &servers{client: c, reader: c, clock: clock.RealClock{}, run: func(context.Context, *hostsv1alpha1.Host, []byte, string, []byte, ...string) (string, error) {
+		runs++
+		return "hostname=a\ncpu=8\nmemory=16310012Ki\n", nil
+	}}
+	if available(h) {
+		t.Error("it is handed out before")
+	}
+	for range 3 {
+		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "a"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(h), h); err != nil {
+		t.Fatal(err)
+	}
+	if runs != 1 || !available(h) || !h.Status.PhaseSince.Equal(&since) || h.Status.Capacity.Cpu().Value() != 8 {
+		t.Errorf("after %d checks, the status is %+v", runs, h.Status)
+	}
+}
+
+// A server that was dead when its machine was deleted is still that machine when it comes back, and is cleaned then.
+func TestHostThatComesBack(t *testing.T) {
+	begin := time.Unix(1_000_000, 0)
+	h := host("a", machineOf("1", true), in(hostsv1alpha1.HostCleaning))
+	h.Status.PhaseSince, h.Spec.KeySecretRef = &metav1.Time{Time: begin}, corev1.SecretReference{Namespace: "garden", Name: "key"}
+	c := clientWith(t, h, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "key"}})
+	now, connection, cleaned := testingclock.NewFakePassiveClock(begin.Add(time.Hour)), errors.New("connection refused"), 0
+	r := &servers{client: c, reader: c, clock: now, run: func(_ context.Context, _ *hostsv1alpha1.Host, _ []byte, script string, _ []byte, args ...string) (string, error) {
+		if script == cleanScript && connection == nil {
+			cleaned++
+		}
+		return "hostname=a\ncpu=8\n", connection
+	}}
+	pass := func(fails bool) (changed bool) {
+		before := h.DeepCopy()
+		_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "a"}})
+		if (err != nil) != fails {
+			t.Errorf("the error is %v", err)
+		}
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(h), h); err != nil {
+			t.Fatal(err)
+		}
+		return !apiequality.Semantic.DeepEqual(decisive(before), decisive(h))
+	}
+	if pass(true); h.Status.Phase != hostsv1alpha1.HostFailed || h.Status.Claim != nil {
+		t.Errorf("the status is %+v", h.Status)
+	}
+	now.SetTime(begin.Add(2 * time.Hour))
+	if pass(true) {
+		t.Error("a try changes what makes it tried again without a delay")
+	}
+	connection = nil
+	if pass(false); h.Status.Phase != hostsv1alpha1.HostAvailable || h.Status.Message != "" || cleaned != 1 {
+		t.Errorf("it was cleaned %d times, and its status is %+v", cleaned, h.Status)
+	}
+	if pass(false) || cleaned != 1 {
+		t.Errorf("it was cleaned %d times", cleaned)
 	}
 }

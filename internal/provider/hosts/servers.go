@@ -40,7 +40,8 @@ const (
 	conflictRetry = time.Second
 	// hostTimeout limits what is done on a host at a time: cleaning stops containers.
 	hostTimeout = 5 * time.Minute
-	// longestBackoff is the longest delay before a host that cannot be reached is tried again. It may be rebooting.
+	// longestBackoff is the longest delay before a host that cannot be reached is tried again. It may be rebooting; when it is back, it is a machine of the
+	// shoot that it belonged to until it is cleaned.
 	longestBackoff = 2 * time.Minute
 	// hostsPerNamespace is how many hosts of a control plane are worked on at a time: hosts of a hostile tenant may take their time.
 	hostsPerNamespace = 2
@@ -88,6 +89,15 @@ func (s *slots) take(namespace string) (release func()) {
 	}
 }
 
+// slotsOf returns the namespace whose slots a host needs. Those that were given up have no claim any more and share the slots of no namespace: a tenant may be
+// root on them, too, and they are tried again and again.
+func slotsOf(host *hostsv1alpha1.Host) (namespace string, limited bool) {
+	if host.Status.Claim != nil {
+		return host.Status.Claim.Namespace, true
+	}
+	return "", gaveUp(host)
+}
+
 // add adds the controller. A host is reconciled when it changes, and when the claim of its machine does.
 func (r *servers) add(mgr manager.Manager, concurrency int) error {
 	ofClaim := func(_ context.Context, object client.Object) []reconcile.Request {
@@ -129,8 +139,8 @@ func (r *servers) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 		return reconcile.Result{}, err
 	}
 	action := decideHost(host, claim)
-	if host.Status.Claim != nil && (action == hostProvision || action == hostClean) {
-		release := r.busy.take(host.Status.Claim.Namespace)
+	if group, limited := slotsOf(host); limited && (action == hostProvision || action == hostClean) {
+		release := r.busy.take(group)
 		if release == nil {
 			return reconcile.Result{RequeueAfter: busyRetry}, nil
 		}
@@ -204,7 +214,7 @@ func (r *servers) release(ctx context.Context, host *hostsv1alpha1.Host) error {
 	return nil
 }
 
-// check finds out whether a host can be a machine, and makes it available or failed.
+// check finds out whether a host can be a machine, and makes it available or failed. One that was available and cannot be reached waits like a new one.
 func (r *servers) check(ctx context.Context, host *hostsv1alpha1.Host) error {
 	out, err := r.connect(ctx, host, checkScript, nil)
 	var problems []string
@@ -212,6 +222,9 @@ func (r *servers) check(ctx context.Context, host *hostsv1alpha1.Host) error {
 	case errors.As(err, &exit):
 		problems = []string{exit.Error()}
 	case err != nil:
+		if host.Status.Phase == hostsv1alpha1.HostAvailable {
+			setPhase(&host.Status, hostsv1alpha1.HostPending, "", r.clock.Now())
+		}
 		return err
 	default:
 		problems = parse(host, out)
@@ -220,7 +233,9 @@ func (r *servers) check(ctx context.Context, host *hostsv1alpha1.Host) error {
 		setPhase(&host.Status, hostsv1alpha1.HostFailed, kube.Shorten(strings.Join(problems, "; "), longestMessage), r.clock.Now())
 		return nil
 	}
-	setPhase(&host.Status, hostsv1alpha1.HostAvailable, "", r.clock.Now())
+	if host.Status.Phase != hostsv1alpha1.HostAvailable {
+		setPhase(&host.Status, hostsv1alpha1.HostAvailable, "", r.clock.Now())
+	}
 	return nil
 }
 
@@ -271,7 +286,8 @@ func (r *servers) provision(ctx context.Context, host *hostsv1alpha1.Host, claim
 	return nil
 }
 
-// clean removes what is left of a machine. A host on which something stays is failed, so that it is never handed out; its claim ends anyway.
+// clean removes what is left of a machine. A host on which something stays is failed, so that it is never handed out; its claim ends anyway. One that cannot
+// be reached is failed after a time, and still tried again.
 func (r *servers) clean(ctx context.Context, host *hostsv1alpha1.Host) error {
 	claim := ""
 	if host.Status.Claim != nil {
@@ -285,8 +301,11 @@ func (r *servers) clean(ctx context.Context, host *hostsv1alpha1.Host) error {
 		err = r.check(ctx, host)
 	}
 	var exit *exitError
-	if errors.As(err, &exit) || err != nil && last {
+	dirty := errors.As(err, &exit)
+	if dirty || err != nil && last && host.Status.Phase == hostsv1alpha1.HostCleaning {
 		setPhase(&host.Status, hostsv1alpha1.HostFailed, kube.Shorten("could not be cleaned: "+err.Error(), longestMessage), r.clock.Now())
+	}
+	if dirty {
 		return nil
 	}
 	return err

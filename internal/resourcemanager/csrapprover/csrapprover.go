@@ -221,7 +221,36 @@ func (r *reconciler) checkAgent(ctx context.Context, csr *certificatesv1.Certifi
 	case err != nil:
 		return nil, fmt.Errorf("read Machine %q: %w", name, err)
 	}
-	return agentUser(csr.Spec.Username, wanted.Subject.CommonName, machine), nil
+	if reason := agentUser(csr.Spec.Username, wanted.Subject.CommonName, machine); reason != nil {
+		return reason, nil
+	}
+	if node, ok := strings.CutPrefix(csr.Spec.Username, nodeUserPrefix); ok {
+		return r.nodeOfAnother(ctx, node, machine)
+	}
+	return nil, nil
+}
+
+// nodeOfAnother returns why a node cannot be the new one of a machine, or nil: another one could read the Secret of its pool, and write its Node. The second
+// error is a failure of the check.
+func (r *reconciler) nodeOfAnother(ctx context.Context, name string, machine *machinev1alpha1.Machine) (reason, err error) {
+	machines := &machinev1alpha1.MachineList{}
+	if err := r.machines.List(ctx, machines, client.InNamespace(r.machineNamespace), client.MatchingLabels{machinev1alpha1.NodeLabelKey: name}); err != nil {
+		return nil, fmt.Errorf("list Machines of Node %q: %w", name, err)
+	}
+	if len(machines.Items) > 0 {
+		return fmt.Errorf("node %q is that of Machine %q", name, machines.Items[0].Name), nil
+	}
+	node := &corev1.Node{}
+	switch err := r.targetReader.Get(ctx, client.ObjectKey{Name: name}, node); {
+	case apierrors.IsNotFound(err): // it is created at any moment
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read Node %q: %w", name, err)
+	}
+	if node.CreationTimestamp.Before(&machine.CreationTimestamp) {
+		return fmt.Errorf("node %q is older than Machine %q", name, machine.Name), nil
+	}
+	return nil, nil
 }
 
 // agentRequest validates the request itself. The groups of a certificate determine its permissions, so no other group is allowed.

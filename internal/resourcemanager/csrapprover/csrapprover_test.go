@@ -62,7 +62,7 @@ func TestReconcile(t *testing.T) {
 		}}}
 	}
 	machine := func(name, node string) *machinev1alpha1.Machine {
-		m := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name, Labels: map[string]string{}}}
+		m := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name, Labels: map[string]string{}, CreationTimestamp: metav1.Unix(1, 0)}}
 		if node != "" {
 			m.Labels["node"] = node
 		}
@@ -89,6 +89,8 @@ func TestReconcile(t *testing.T) {
 		"kubelet, no request at all":      {signer: kubelet, user: "system:node:n1", request: []byte("x"), denied: "no certificate request"},
 		"another client":                  {signer: agent, user: "admin", request: request(t, "admin", "system:masters"), ignored: true},
 		"agent of a new node":             {signer: agent, user: "system:node:n9", request: request(t, prefix+"free", agents)},
+		"agent of a node that was there":  {signer: agent, user: "system:node:n2", request: request(t, prefix+"free", agents), denied: "is older than"},
+		"agent of another's node":         {signer: agent, user: "system:node:n1", request: request(t, prefix+"free", agents), denied: `is that of Machine "m1"`},
 		"agent of a machine with a node":  {signer: agent, user: "system:node:n9", request: request(t, prefix+"m1", agents), denied: "has a node already"},
 		"agent of a new machine":          {signer: agent, user: "system:bootstrap:abcdef", request: request(t, prefix+"free", agents)},
 		"token of a machine with a node":  {signer: agent, user: "system:bootstrap:abcdef", request: request(t, prefix+"m1", agents), denied: "has a node already"},

@@ -47,6 +47,10 @@ func Add(mgr manager.Manager, targetCluster cluster.Cluster, c *resourcemanagerc
 		setServiceHost(pod, c.KubernetesServiceHost.Host)
 		return nil
 	})
+	pods(c.PodKubeAPIServerLoadBalancing.Enabled, component.PathLoadBalancing, func(ctx context.Context, pod *corev1.Pod) error {
+		// No cache: few pods ask, and it would have all ConfigMaps of the cluster.
+		return loadBalance(ctx, targetCluster.GetAPIReader(), pod)
+	})
 	pods(c.ProjectedTokenMount.Enabled, component.PathProjectedToken, func(ctx context.Context, pod *corev1.Pod) error {
 		return mountToken(ctx, target, pod, ptr.Deref(c.ProjectedTokenMount.ExpirationSeconds, defaultTokenSeconds))
 	})

@@ -30,7 +30,7 @@ func checkAuthentication(ctx context.Context, gardenAPI client.Reader, text stri
 		return nil, err
 	}
 	var oldest *version.Version
-	var anonymous []string
+	var anonymous, workerless []string
 	for _, shoot := range shoots {
 		disallowed = disallowed.Union(issuers(shoot))
 		kubernetes, err := version.ParseGeneric(shoot.Spec.Kubernetes.Version)
@@ -43,11 +43,18 @@ func checkAuthentication(ctx context.Context, gardenAPI client.Reader, text stri
 		if setsAnonymous(shoot) {
 			anonymous = append(anonymous, shoot.Name)
 		}
+		if shoot.Workerless() {
+			workerless = append(workerless, shoot.Name)
+		}
 	}
 	errs := apiserverconfig.Authentication(text, oldest, sets.List(disallowed))
 	if len(anonymous) > 0 && apiserverconfig.ConfiguresAnonymous(text) {
 		slices.Sort(anonymous)
 		errs = append(errs, field.Forbidden(field.NewPath("anonymous"), "excludes enableAnonymousAuthentication, which is set in Shoots: "+strings.Join(anonymous, ", ")))
+	}
+	if len(workerless) > 0 && apiserverconfig.SelectsEgress(text) {
+		slices.Sort(workerless)
+		errs = append(errs, field.Forbidden(field.NewPath("jwt"), "egressSelectorType needs nodes, which these Shoots do not have: "+strings.Join(workerless, ", ")))
 	}
 	return errs, nil
 }

@@ -10,9 +10,11 @@ import (
 )
 
 // PendingUpdates returns the pools whose nodes are to be updated in place: those whose machines are not as in the Shoot, as far as the extension has reported
-// them in the status of the Worker. A pool of which nothing is reported is a new one, unless it was pending before: the control plane has come from another seed
-// then, and its machines are not known to be updated yet. It returns nil if there are none.
-func PendingUpdates(shoot *corev1beta1.Shoot, reported *extensionsv1alpha1.InPlaceUpdatesWorkerStatus) (*corev1beta1.InPlaceUpdatesStatus, error) {
+// them in the status of the Worker. A pool of which nothing is reported is a new one, unless it was pending before: then, its machines are being updated. Nor is
+// one whose machines are restored, as the control plane has come from another seed: they are not known to be updated yet. It returns nil if there are none.
+func PendingUpdates(
+	shoot *corev1beta1.Shoot, reported *extensionsv1alpha1.InPlaceUpdatesWorkerStatus, restored bool,
+) (*corev1beta1.InPlaceUpdatesStatus, error) {
 	var hashes map[string]string
 	if reported != nil {
 		hashes = reported.WorkerPoolToHashMap
@@ -21,7 +23,7 @@ func PendingUpdates(shoot *corev1beta1.Shoot, reported *extensionsv1alpha1.InPla
 	for i := range shoot.Spec.Provider.Workers {
 		pool := &shoot.Spec.Provider.Workers[i]
 		before, image := hashes[pool.Name], ""
-		if !pool.UpdateStrategy.InPlace() || before == "" && !shoot.Status.UpdatesPending(pool.Name) {
+		if !pool.UpdateStrategy.InPlace() || before == "" && !restored && !shoot.Status.UpdatesPending(pool.Name) {
 			continue
 		}
 		if pool.Machine.Image != nil {

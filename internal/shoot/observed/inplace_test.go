@@ -38,6 +38,7 @@ func TestPendingUpdates(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change   func(*corev1beta1.Shoot)
 		reported *extensionsv1alpha1.InPlaceUpdatesWorkerStatus
+		restored bool
 		want     *corev1beta1.PendingWorkerUpdates
 	}{
 		"nothing":       {reported: reported},
@@ -47,6 +48,11 @@ func TestPendingUpdates(t *testing.T) {
 				s.Spec.Provider.Workers[0].Name, s.Spec.Kubernetes.Version = "new", "1.36.1"
 			},
 			reported: reported, want: &corev1beta1.PendingWorkerUpdates{ManualInPlaceUpdate: []string{"manual"}},
+		},
+		"during a move, nothing is reported yet": {restored: true, want: both},
+		"during a move, another pool is reported": {
+			restored: true, reported: &extensionsv1alpha1.InPlaceUpdatesWorkerStatus{WorkerPoolToHashMap: map[string]string{"auto": hashes["auto"]}},
+			want: &corev1beta1.PendingWorkerUpdates{ManualInPlaceUpdate: []string{"manual"}},
 		},
 		"after a move, nothing is reported yet": {
 			change: func(s *corev1beta1.Shoot) {
@@ -99,7 +105,7 @@ func TestPendingUpdates(t *testing.T) {
 			if tc.change != nil {
 				tc.change(s)
 			}
-			got, err := PendingUpdates(s, tc.reported)
+			got, err := PendingUpdates(s, tc.reported, tc.restored)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,6 +2,7 @@
 package observed
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"slices"
@@ -112,7 +113,7 @@ func (s *State) Hosts() []string {
 }
 
 // SeedHost returns the name of the kube-apiserver in the seed.
-func (s *State) SeedHost() string { return kubeapiserver.Name + "." + s.Namespace + ".svc" }
+func (s *State) SeedHost() string { return kubeapiserver.ServiceHost(s.Namespace) }
 
 // TunnelHost returns the name of the vpn-seed-server, for nodes. It is empty without an internal domain.
 func (s *State) TunnelHost() string {
@@ -399,10 +400,15 @@ func NetworkingStatus(spec *corev1beta1.Networking, before *corev1beta1.Networki
 	return after
 }
 
-// OwnNamespace returns an error if a Namespace of the seed is not that of the shoot's control plane. Its name is in a status that others can write.
-func OwnNamespace(namespace *corev1.Namespace, shoot *corev1beta1.Shoot) error {
-	if owner := namespace.Annotations[constants.ShootUIDAnnotation]; owner != string(shoot.UID) {
-		return fmt.Errorf("Namespace %q in the seed is not that of Shoot %s/%s: it belongs to UID %q", namespace.Name, shoot.Namespace, shoot.Name, owner)
+// ReadNamespace reads the Namespace of a shoot's control plane. Its name is in a status that others can write: one that belongs to another shoot is an
+// error, as it would lead to that shoot's credentials. One that does not exist is an error for apierrors.IsNotFound; the returned one is empty then.
+func ReadNamespace(ctx context.Context, seedAPI client.Reader, shoot *corev1beta1.Shoot, name string) (*corev1.Namespace, error) {
+	namespace := &corev1.Namespace{}
+	if err := seedAPI.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
+		return namespace, fmt.Errorf("read Namespace %q: %w", name, err)
 	}
-	return nil
+	if owner := namespace.Annotations[constants.ShootUIDAnnotation]; owner != string(shoot.UID) {
+		return nil, fmt.Errorf("Namespace %q in the seed is not that of Shoot %s/%s: it belongs to UID %q", name, shoot.Namespace, shoot.Name, owner)
+	}
+	return namespace, nil
 }

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -75,15 +76,24 @@ func collectMachines(ctx context.Context, seedAPI client.Reader, namespace strin
 
 // collectExtensions reads the states of extension resources.
 func collectExtensions(ctx context.Context, seedAPI client.Reader, namespace, backupEntry string) ([]corev1beta1.ExtensionResourceState, error) {
-	var states []corev1beta1.ExtensionResourceState
+	states, err := namespacedStates(ctx, seedAPI, namespace)
+	if err != nil {
+		return nil, err
+	}
 	entry := &extensionsv1alpha1.BackupEntry{}
-	err := seedAPI.Get(ctx, client.ObjectKey{Name: backupEntry}, entry)
-	if client.IgnoreNotFound(err) != nil {
+	if err := seedAPI.Get(ctx, client.ObjectKey{Name: backupEntry}, entry); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read BackupEntry %q: %w", backupEntry, err)
 	}
 	if state, ok := extensionState("BackupEntry", entry); ok {
 		states = append(states, state)
 	}
+	sortStates(states)
+	return states, nil
+}
+
+// namespacedStates reads the states of extension resources in a namespace, in no order.
+func namespacedStates(ctx context.Context, seedAPI client.Reader, namespace string) ([]corev1beta1.ExtensionResourceState, error) {
+	var states []corev1beta1.ExtensionResourceState
 	for kind, list := range map[string]client.ObjectList{
 		"ContainerRuntime":        &extensionsv1alpha1.ContainerRuntimeList{},
 		"ControlPlane":            &extensionsv1alpha1.ControlPlaneList{},
@@ -109,8 +119,28 @@ func collectExtensions(ctx context.Context, seedAPI client.Reader, namespace, ba
 			return nil, err
 		}
 	}
-	sortStates(states)
 	return states, nil
+}
+
+// CheckRestorable returns an error if an extension refers to an object that cannot be restored in another seed.
+func CheckRestorable(ctx context.Context, seedAPI client.Reader, namespace string) error {
+	states, err := namespacedStates(ctx, seedAPI, namespace)
+	if err != nil {
+		return err
+	}
+	for _, state := range states {
+		for _, resource := range state.Resources {
+			if ref := resource.ResourceRef; !Restorable(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)) {
+				return fmt.Errorf("%s %q refers to %s %q in status.resources, and only Secrets and ConfigMaps can be restored", state.Kind, *state.Name, ref.Kind, ref.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// Restorable says whether an object of a ShootState is created. Others could give permissions in a seed to whoever wrote the ShootState in the former one.
+func Restorable(kind schema.GroupVersionKind) bool {
+	return kind.GroupVersion() == corev1.SchemeGroupVersion && slices.Contains([]string{"Secret", "ConfigMap"}, kind.Kind)
 }
 
 // collectResources reads the objects that extension resources refer to, each once.

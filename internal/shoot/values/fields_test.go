@@ -63,7 +63,7 @@ func TestEveryFieldOfAPoolReachesExtensionsOrNodes(t *testing.T) {
 		},
 		Values: map[string][2]any{
 			"kubernetes.version": {"1.35.4", "1.36.1"}, "volume.size": {"7Gi", "8Gi"}, "dataVolumes[].size": {"7Gi", "8Gi"},
-			"updateStrategy": {corev1beta1.AutoRollingUpdate, corev1beta1.AutoInPlaceUpdate},
+			"machine.architecture": {"amd64", "arm64"}, "updateStrategy": {corev1beta1.AutoRollingUpdate, corev1beta1.AutoInPlaceUpdate},
 		},
 		Exceptions: map[string]string{
 			"cri.containerRuntimes[].providerConfig": "for the ContainerRuntime, which another stage writes",

@@ -33,11 +33,7 @@ func (s Source) OperatingSystemConfigs() (operatingsystemconfig.Values, error) {
 	if err != nil {
 		return operatingsystemconfig.Values{}, err
 	}
-	agent, set, err := s.gardenerImageAndCredentials()
-	if err != nil {
-		return operatingsystemconfig.Values{}, err
-	}
-	pause, err := s.Images.Find("pause", imagevector.Query{})
+	set, err := s.Credentials.All()
 	if err != nil {
 		return operatingsystemconfig.Values{}, err
 	}
@@ -49,7 +45,7 @@ func (s Source) OperatingSystemConfigs() (operatingsystemconfig.Values, error) {
 	v := operatingsystemconfig.Values{
 		Namespace: s.Namespace, KubernetesVersion: kubernetes.Version, APIServerURL: "https://" + s.Hosts()[0],
 		ClusterCABundle: set.Bundle(constants.SecretNameCACluster), KubeletCABundle: set.Bundle(constants.SecretNameCAKubelet),
-		ClusterDNS: dns, Kubelet: kubernetes.Kubelet, NodeAgentImage: agent, SandboxImage: pause.String(),
+		ClusterDNS: dns, Kubelet: kubernetes.Kubelet,
 	}
 	for _, key := range []*corev1.Secret{set.Current(constants.SecretNameSSHKeyPair), set.Old(constants.SecretNameSSHKeyPair)} {
 		if key != nil && shoot.Spec.Provider.SSHAccessEnabled() {
@@ -63,17 +59,35 @@ func (s Source) OperatingSystemConfigs() (operatingsystemconfig.Values, error) {
 		if err != nil {
 			return v, fmt.Errorf("worker pool %q: %w", worker.Name, err)
 		}
-		kubelet, err := s.Images.Find("hyperkube", imagevector.Query{TargetVersion: operatingsystemconfig.KubernetesVersion(&worker, kubernetes.Version)})
-		if err != nil {
+		p := operatingsystemconfig.Pool{Worker: worker, Hash: hash, Rotation: rotation, Labels: nodeLabels(shoot, &worker, hash)}
+		if err := s.nodeImages(&p, operatingsystemconfig.KubernetesVersion(&worker, kubernetes.Version)); err != nil {
 			return v, err
 		}
-		p := operatingsystemconfig.Pool{Worker: worker, Hash: hash, Rotation: rotation, KubeletImage: kubelet.String(), Labels: nodeLabels(shoot, &worker, hash)}
 		if p.KubeletDataVolumeSize, err = kubeletVolume(&worker); err != nil {
 			return v, err
 		}
 		v.Pools = append(v.Pools, p)
 	}
 	return v, nil
+}
+
+// nodeImages sets the images of a pool with a version of Kubernetes: those for the architecture of its machines.
+func (s Source) nodeImages(p *operatingsystemconfig.Pool, version string) error {
+	for _, i := range []struct {
+		image                           *string
+		name, targetVersion, defaultTag string
+	}{
+		{&p.NodeAgentImage, "gardener", "", s.GardenerVersion},
+		{&p.SandboxImage, "pause", "", ""},
+		{&p.KubeletImage, "hyperkube", version, ""},
+	} {
+		found, err := s.Images.Find(i.name, imagevector.Query{TargetVersion: i.targetVersion, Architecture: ptr.Deref(p.Worker.Machine.Architecture, "")})
+		if err != nil {
+			return fmt.Errorf("worker pool %q: %w", p.Worker.Name, err)
+		}
+		*i.image = found.WithDefaultTag(i.defaultTag).String()
+	}
+	return nil
 }
 
 // MachineControllerManager returns the values of the machine-controller-manager with a number of pods. Its image is the one with all processes of
@@ -173,6 +187,7 @@ func (s Source) Worker(list []nodes.Pool) (func(*extensionsv1alpha1.Worker), err
 		obj.Spec.DefaultSpec = stage.DefaultSpec(obj.Spec.Class, shoot.Spec.Provider.Type, nil)
 		obj.Spec.Region, obj.Spec.InfrastructureProviderStatus = shoot.Spec.Region, status
 		obj.Spec.SecretRef = corev1.SecretReference{Namespace: s.Namespace, Name: constants.SecretNameCloudProvider}
+		obj.Spec.SSHPublicKey = nil // SSH access may have been disabled
 		if key := set.Current(constants.SecretNameSSHKeyPair); key != nil && shoot.Spec.Provider.SSHAccessEnabled() {
 			obj.Spec.SSHPublicKey = key.Data[secrets.DataKeySSHAuthorizedKeys]
 		}

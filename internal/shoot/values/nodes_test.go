@@ -3,6 +3,7 @@ package values
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,7 +13,9 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
+	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
 	"gardener.cloud/gardener/internal/shoot/observed"
 	"gardener.cloud/gardener/internal/shoot/observed/observedtest"
 	"gardener.cloud/gardener/internal/stage/infrastructure"
@@ -124,6 +127,22 @@ func TestInfrastructureIsReadTooEarly(t *testing.T) {
 	}
 }
 
+func TestWorkerLosesTheSSHKey(t *testing.T) {
+	o := observedtest.State()
+	o.Shoot.Spec.Provider.WorkersSettings = &corev1beta1.WorkersSettings{SSHAccess: &corev1beta1.SSHAccess{Enabled: false}}
+	s := source(t, stagetest.New(t), o)
+	set, err := s.Worker(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker := &extensionsv1alpha1.Worker{}
+	worker.Spec.SSHPublicKey = []byte("key")
+	set(worker)
+	if worker.Spec.SSHPublicKey != nil {
+		t.Errorf("the key is %q", worker.Spec.SSHPublicKey)
+	}
+}
+
 func TestCores(t *testing.T) {
 	o := observedtest.State()
 	o.CloudProfile = &corev1beta1.CloudProfile{}
@@ -172,6 +191,37 @@ func TestMachineSettings(t *testing.T) {
 				t.Errorf("the Shoot was changed (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestNodeImages compares the images that nodes take files from: those for the architecture of the machines of the pool.
+func TestNodeImages(t *testing.T) {
+	vector := imagevector.Vector{
+		{Name: "gardener", Repository: new("gardener")},
+		{Name: "pause", Repository: new("pause"), Tag: new("3.10")},
+		{Name: "pause", Repository: new("pause-arm64"), Tag: new("3.10"), Architectures: []string{"arm64"}},
+		{Name: "hyperkube", Repository: new("hyperkube"), Architectures: []string{"amd64"}},
+		{Name: "hyperkube", Repository: new("hyperkube-arm64"), Architectures: []string{"arm64"}},
+	}
+	for architecture, want := range map[string][]string{
+		"":      {"gardener:v1.2.3", "pause:3.10", "hyperkube:v1.36.1"},
+		"amd64": {"gardener:v1.2.3", "pause:3.10", "hyperkube:v1.36.1"},
+		"arm64": {"gardener:v1.2.3", "pause-arm64:3.10", "hyperkube-arm64:v1.36.1"},
+	} {
+		p := operatingsystemconfig.Pool{}
+		if architecture != "" {
+			p.Worker.Machine.Architecture = &architecture
+		}
+		if err := (Source{Images: vector, GardenerVersion: "v1.2.3"}).nodeImages(&p, "1.36.1"); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, []string{p.NodeAgentImage, p.SandboxImage, p.KubeletImage}); diff != "" {
+			t.Errorf("images of a pool of %q (-want +got):\n%s", architecture, diff)
+		}
+	}
+	p := operatingsystemconfig.Pool{Worker: corev1beta1.Worker{Name: "p", Machine: corev1beta1.Machine{Architecture: new("arm64")}}}
+	if err := (Source{Images: vector[:4]}).nodeImages(&p, "1.36.1"); err == nil || !strings.Contains(err.Error(), `worker pool "p"`) {
+		t.Errorf("without an image for the architecture: %v", err)
 	}
 }
 

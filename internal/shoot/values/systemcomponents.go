@@ -168,8 +168,8 @@ func (s Source) KubeProxy(nodes []corev1.Node) (kubeproxy.Values, error) {
 	if err != nil {
 		return kubeproxy.Values{}, err
 	}
-	v, err := kubeproxy.For(shoot, nodes, func(version string) (string, error) {
-		image, err := s.Images.Find("kube-proxy", imagevector.Query{TargetVersion: version})
+	v, err := kubeproxy.For(shoot, nodes, func(version, architecture string) (string, error) {
+		image, err := s.Images.Find("kube-proxy", imagevector.Query{TargetVersion: version, Architecture: architecture})
 		return image.String(), err
 	})
 	if err != nil {

@@ -54,7 +54,8 @@ func ResourceManagerTasks(in Inputs) []flow.Task {
 	return []flow.Task{
 		flow.Do("access-secrets", "Creating Secrets for ServiceAccount tokens of control plane components", in.applyAccessSecrets, "credentials"),
 		flow.Do("tokens", "Requesting ServiceAccount tokens of control plane components", in.requestTokens, "access-secrets", "kube-apiserver-ready").
-			IfPresent("old-kube-apiserver-gone"), // it would sign with the old key
+			IfPresent("old-kube-apiserver-gone"). // it would sign with the old key
+			IfPresent("load-balancing"),          // which is for new pods
 		flow.Do("resource-manager", "Deploying gardener-resource-manager", DeployResourceManager(in, in.Replicas), "tokens"),
 		in.ready("resource-manager", resourcemanager.Name),
 	}

@@ -20,6 +20,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/instance"
+	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/pkg/secrets"
 )
 
@@ -69,7 +70,8 @@ type Values struct {
 	Workers bool
 	// VerticalPodAutoscaler is whether the shoot has a Vertical Pod Autoscaler.
 	VerticalPodAutoscaler bool
-	// TerminatesTLS is whether the gateway ends the connections of the kube-apiserver, and tells it the users.
+	// TerminatesTLS is whether the gateway ends the connections of the kube-apiserver, and tells it the users. Pods of the control plane may then be
+	// sent there, too.
 	TerminatesTLS bool
 	// SSHKey is whether users may log in to nodes.
 	SSHKey bool
@@ -279,8 +281,12 @@ func (s *Set) keys(ctx context.Context) error {
 		_, err := s.manager.Generate(ctx, k.config, k.options...)
 		errs = append(errs, err)
 	}
+	server := s.values.Of.Name(KubeAPIServer)
+	if s.values.TerminatesTLS {
+		server = kubeapiserver.ServiceHost(s.values.Namespace) // all shoots share the gateway, where the short name would be that of each
+	}
 	_, err := s.manager.Generate(ctx, &secrets.Kubeconfig{
-		Name: constants.SecretNameGenericTokenKubeconfig, ContextName: s.values.Namespace, Server: "https://" + s.values.Of.Name(KubeAPIServer),
+		Name: constants.SecretNameGenericTokenKubeconfig, ContextName: s.values.Namespace, Server: "https://" + server,
 		CA: Generated{s.manager}.Bundle(constants.SecretNameCACluster), TokenFile: tokenFile,
 	})
 	return errors.Join(append(errs, err)...)

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -79,15 +80,19 @@ func Tasks(in Inputs) []flow.Task {
 // Exposure returns the tasks that route connections from the gateway to the kube-apiserver. Without a Termination, it passes them through.
 func Exposure(in Inputs) []flow.Task {
 	tasks := []flow.Task{flow.Do("exposure", "Exposing kube-apiserver through the gateway", func(ctx context.Context) error {
-		v := exposure.ForAPIServer(in.Run.Namespace, in.Hosts...)
+		hosts, err := in.routed(ctx)
+		if err != nil {
+			return err
+		}
+		v := exposure.ForAPIServer(in.Run.Namespace, hosts...)
 		v.Gateway = in.Gateway
 		if err := in.Run.Apply(ctx, exposure.Objects(v)...); err != nil || in.Termination != nil {
 			return err
 		}
-		return in.Run.Delete(ctx, gateway.CredentialsSecret(in.gateway().Namespace, in.route()))
+		return in.Run.Delete(ctx, gateway.CredentialsSecret(in.gateway().Namespace, in.route()), in.loadBalancing().ConfigMap(in.Run.Namespace))
 	}, "namespace")}
 	if in.Termination != nil {
-		tasks = append(tasks, in.Termination.task(in))
+		tasks = append(tasks, in.Termination.task(in), in.loadBalancingTask())
 	}
 	return tasks
 }
@@ -125,6 +130,11 @@ func (in Inputs) record(name string, d *Domain, requested bool) flow.Task {
 		if err != nil {
 			return err
 		}
+		values, record, host, recordType := in.Run.ExtensionValues(), in.Run.DNSRecord(name), d.Host(constants.APIServerFQDNPrefix), RecordType(address)
+		// Before the credentials become those of another provider.
+		if err := DeleteChanged(ctx, values, record, d.Provider, host, recordType); err != nil {
+			return err
+		}
 		secret := usercopy.DNSRecord(in.Run.Name, name)
 		if err := d.Credentials.Write(ctx, in.Run, secret, nil); err != nil {
 			return err
@@ -132,20 +142,38 @@ func (in Inputs) record(name string, d *Domain, requested bool) flow.Task {
 		if err := d.Credentials.AwaitToken(ctx, in.Run.SeedAPI, in.Run.Namespace, secret); err != nil {
 			return err
 		}
-		values := in.Run.ExtensionValues()
 		values.Always = requested
-		record := in.Run.DNSRecord(name)
 		if err := extensionobject.Apply(ctx, values, record, func(record *extensionsv1alpha1.DNSRecord) {
 			metav1.SetMetaDataAnnotation(&record.ObjectMeta, constants.DNSIPStack, IPStack(in.IPFamilies))
 			record.Spec.Type, record.Spec.Zone = d.Provider, d.Zone
 			record.Spec.SecretRef = corev1.SecretReference{Namespace: in.Run.Namespace, Name: secret}
-			record.Spec.Name, record.Spec.RecordType, record.Spec.Values = d.Host(constants.APIServerFQDNPrefix), RecordType(address), []string{address}
+			record.Spec.Name, record.Spec.RecordType, record.Spec.Values = host, recordType, []string{address}
 			record.Spec.TTL = in.TTL
 		}); err != nil {
 			return err
 		}
 		return extensionobject.Await(ctx, values, record)
 	}, "namespace", "cluster")
+}
+
+// DeleteChanged deletes a DNSRecord that has another provider, host or type of record than it is to have, as these cannot change, and waits until it is gone:
+// the gateway may have got a host name instead of an IP address, or an operator has chosen another provider.
+func DeleteChanged(
+	ctx context.Context, v extensionobject.Values, record *extensionsv1alpha1.DNSRecord, provider, host string, recordType extensionsv1alpha1.DNSRecordType,
+) error {
+	stored := &extensionsv1alpha1.DNSRecord{}
+	switch err := v.Client.Get(ctx, client.ObjectKeyFromObject(record), stored); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read DNSRecord %q: %w", record.Name, err)
+	case stored.Spec.Type == provider && stored.Spec.Name == host && stored.Spec.RecordType == recordType:
+		return nil
+	}
+	if err := extensionobject.Delete(ctx, v, stored); err != nil {
+		return err
+	}
+	return extensionobject.AwaitGone(ctx, v, stored)
 }
 
 // GatewayAddress waits until a gateway has an address: the one of the seed, if the key is the zero value.

@@ -124,6 +124,48 @@ func TestDNSRecord(t *testing.T) {
 	}
 }
 
+// What cannot change in a DNSRecord is changed by another one of the same name.
+func TestDNSRecordIsReplaced(t *testing.T) {
+	for name, tc := range map[string]struct {
+		provider, address string
+		replaced          bool
+	}{
+		"the same":                     {provider: "local", address: "10.0.0.1"},
+		"another address":              {provider: "local", address: "10.0.0.2"},
+		"a host name":                  {provider: "local", address: "gateway.example.com", replaced: true},
+		"an address of another family": {provider: "local", address: "2001:db8::1", replaced: true},
+		"another provider":             {provider: "other", address: "10.0.0.1", replaced: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clusters := stagetest.New(t)
+			record := &extensionsv1alpha1.DNSRecord{ObjectMeta: metav1.ObjectMeta{Namespace: stagetest.Namespace, Name: "crazy-botany-external"}}
+			deploy := func(provider, address string) {
+				t.Helper()
+				setAddress(t, clusters, address)
+				in := Inputs{Run: clusters.Run(), External: &Domain{Name: "crazy-botany.dev.example.com", Provider: provider}}
+				if err := stagetest.RunTask(t.Context(), t, Tasks(in), "dnsrecord-external"); err != nil {
+					t.Fatal(err)
+				}
+				if err := clusters.Seed.Get(t.Context(), client.ObjectKeyFromObject(record), record); err != nil {
+					t.Fatal(err)
+				}
+			}
+			deploy("local", "10.0.0.1")
+			record.UID = "1" // the client has none
+			if err := clusters.Seed.Update(t.Context(), record); err != nil {
+				t.Fatal(err)
+			}
+			deploy(tc.provider, tc.address)
+			if replaced := record.UID == ""; replaced != tc.replaced {
+				t.Errorf("it was replaced: %v, want %v", replaced, tc.replaced)
+			}
+			if record.Spec.Type != tc.provider || record.Spec.Values[0] != tc.address {
+				t.Errorf("the spec is %+v", record.Spec)
+			}
+		})
+	}
+}
+
 // Each wait names what is missing.
 func TestDNSRecordFails(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -212,14 +254,7 @@ func TestRecordsAreReconciledWhenNeeded(t *testing.T) {
 			clusters := stagetest.New(t)
 			in := Inputs{Run: clusters.Run(), Internal: &Domain{Name: "i.example.com", Provider: "local"}, External: &Domain{Name: "e.example.com", Provider: "local"}}
 			before := map[string]string{}
-			for record := range tc.want { // the fake of an API server sets no UID
-				obj := in.Run.DNSRecord(record)
-				obj.UID = "1"
-				if err := clusters.Seed.Create(t.Context(), obj); err != nil {
-					t.Fatal(err)
-				}
-			}
-			reconcile := func(record string) string {
+			reconcile := func(record string) *extensionsv1alpha1.DNSRecord {
 				t.Helper()
 				if err := stagetest.RunTask(t.Context(), t, Tasks(in), "dnsrecord-"+record); err != nil {
 					t.Fatal(err)
@@ -228,15 +263,20 @@ func TestRecordsAreReconciledWhenNeeded(t *testing.T) {
 				if err := clusters.Seed.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 					t.Fatal(err)
 				}
-				return obj.Annotations[constants.GardenerTimestamp]
+				return obj
 			}
 			for record := range tc.want {
-				before[record] = reconcile(record)
+				obj := reconcile(record)
+				obj.UID = "1" // the fake of an API server sets none
+				if err := clusters.Seed.Update(t.Context(), obj); err != nil {
+					t.Fatal(err)
+				}
+				before[record] = obj.Annotations[constants.GardenerTimestamp]
 			}
 			tc.change(&in)
 			got := map[string]bool{}
 			for record := range tc.want {
-				got[record] = reconcile(record) != before[record]
+				got[record] = reconcile(record).Annotations[constants.GardenerTimestamp] != before[record]
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("reconciled records (-want +got):\n%s", diff)

@@ -3,12 +3,15 @@ package dns
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/gateway"
+	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/stage/credentials"
 	"gardener.cloud/gardener/pkg/flow"
 	"gardener.cloud/gardener/pkg/secrets"
@@ -49,4 +52,37 @@ func (t *Termination) write(ctx context.Context, in Inputs) error {
 			gateway.KeyClientCA: set.Bundle(constants.SecretNameCAClient), gateway.KeyServerCA: set.Bundle(constants.SecretNameCACluster),
 		},
 	}.Secret())
+}
+
+// loadBalancing says how pods of the control plane reach the kube-apiserver through the gateway. The name is that of its Service, by which they reach
+// it directly without a host alias. Its certificate has the name.
+func (in Inputs) loadBalancing() gateway.LoadBalancing {
+	return gateway.LoadBalancing{Namespace: in.gateway().Namespace, Hosts: []string{kubeapiserver.ServiceHost(in.Run.Namespace)}}
+}
+
+// loadBalancingTask returns the task that lets gardener-resource-manager of the seed send new pods to the gateway. It comes before pods with the
+// kubeconfig that has the name.
+func (in Inputs) loadBalancingTask() flow.Task {
+	return flow.Do("load-balancing", "Sending pods of the control plane to the gateway", func(ctx context.Context) error {
+		return in.Run.Apply(ctx, in.loadBalancing().ConfigMap(in.Run.Namespace))
+	}, "exposure")
+}
+
+// routed are the names that the gateway is to know: those of clients, and the one for pods of the control plane. That one stays when connections are
+// passed through again, as there are pods with host aliases until all are replaced.
+func (in Inputs) routed(ctx context.Context) ([]string, error) {
+	internal := in.loadBalancing().Hosts
+	if in.Termination != nil {
+		return slices.Concat(in.Hosts, internal), nil
+	}
+	routes := &gatewayv1.TLSRouteList{} // the gardenlet may list them, but not get them
+	if err := in.Run.SeedAPI.List(ctx, routes, client.InNamespace(in.Run.Namespace)); err != nil {
+		return nil, fmt.Errorf("list TLSRoutes in Namespace %q: %w", in.Run.Namespace, err)
+	}
+	for i := range routes.Items {
+		if route := &routes.Items[i]; route.Name == in.route().Name && slices.Contains(route.Spec.Hostnames, gatewayv1.Hostname(internal[0])) {
+			return slices.Concat(in.Hosts, internal), nil
+		}
+	}
+	return in.Hosts, nil
 }

@@ -9,13 +9,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"gardener.cloud/gardener/internal/component/gateway"
 	"gardener.cloud/gardener/internal/stage/credentials"
 	"gardener.cloud/gardener/internal/stage/stagetest"
 )
 
-// The gateway gets the credentials of the kube-apiserver in its own namespace, and loses them when it passes connections through again.
+// The gateway gets the credentials of the kube-apiserver in its own namespace, and pods of the control plane are sent there. When it passes connections
+// through again, it loses them, and new pods are not.
 func TestTermination(t *testing.T) {
 	for name, tc := range map[string]struct {
 		gateway client.ObjectKey
@@ -34,7 +36,7 @@ func TestTermination(t *testing.T) {
 			})
 			all := stagetest.Generate(t, set)
 			in := Inputs{Run: clusters.Run(), Hosts: []string{"api.a.example.com"}, Gateway: tc.gateway, Termination: &Termination{Credentials: set}}
-			for _, id := range []string{"exposure", "gateway-credentials"} {
+			for _, id := range []string{"exposure", "gateway-credentials", "load-balancing"} {
 				if err := stagetest.RunTask(t.Context(), t, Tasks(in), id); err != nil {
 					t.Fatal(err)
 				}
@@ -55,6 +57,25 @@ func TestTermination(t *testing.T) {
 					t.Errorf("%s (-want +got):\n%s", key, diff)
 				}
 			}
+			routed := func(want ...gatewayv1.Hostname) {
+				t.Helper()
+				r := &gatewayv1.TLSRoute{}
+				if err := clusters.Seed.Get(t.Context(), route, r); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want, r.Spec.Hostnames); diff != "" {
+					t.Errorf("names of the route (-want +got):\n%s", diff)
+				}
+			}
+			internal := gatewayv1.Hostname("kube-apiserver." + stagetest.Namespace + ".svc")
+			routed("api.a.example.com", internal)
+			configMap := &corev1.ConfigMap{}
+			if err := clusters.Seed.Get(t.Context(), client.ObjectKey{Namespace: stagetest.Namespace, Name: "istio-internal-load-balancing"}, configMap); err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := gateway.LoadBalancingOf(configMap); got.Namespace != tc.want || len(got.Hosts) != 1 || got.Hosts[0] != string(internal) {
+				t.Errorf("the ConfigMap is %v", configMap.Data)
+			}
 
 			in.Termination = nil
 			if err := stagetest.RunTask(t.Context(), t, Tasks(in), "exposure"); err != nil {
@@ -63,6 +84,10 @@ func TestTermination(t *testing.T) {
 			if err := clusters.Seed.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); !apierrors.IsNotFound(err) {
 				t.Errorf("the Secret is still there: %v", err)
 			}
+			if err := clusters.Seed.Get(t.Context(), client.ObjectKeyFromObject(configMap), configMap); !apierrors.IsNotFound(err) {
+				t.Errorf("the ConfigMap is still there: %v", err)
+			}
+			routed("api.a.example.com", internal) // until they are replaced, pods have host aliases
 		})
 	}
 }

@@ -55,7 +55,8 @@ func Tasks(in Inputs) []flow.Task {
 			return in.Credentials.Etcd(ctx)
 		}, "namespace"),
 		flow.Do("credentials", "Generating credentials", in.Credentials.Rest, "credentials-etcd"),
-		flow.Do("generic-kubeconfig", "Writing the name of the generic kubeconfig into the Cluster resource", in.announceKubeconfig, "credentials", "cluster"),
+		flow.Do("generic-kubeconfig", "Writing the name of the generic kubeconfig into the Cluster resource", in.announceKubeconfig, "credentials", "cluster").
+			IfPresent("load-balancing"), // which is for new pods
 	}
 	if len(in.Shoot.Spec.Resources) > 0 {
 		tasks = append(tasks, flow.Do("references", "Copying referenced resources", in.references().Copy, "namespace"))

@@ -179,6 +179,7 @@ func (in Inputs) reconcileInfrastructure(ctx context.Context) error {
 	if err := extensionobject.Apply(ctx, values, obj, func(obj *extensionsv1alpha1.Infrastructure) {
 		obj.Spec.DefaultSpec = stage.DefaultSpec(obj.Spec.Class, provider.Type, provider.InfrastructureConfig)
 		obj.Spec.Region, obj.Spec.SecretRef = in.Shoot.Spec.Region, in.Run.CloudProvider()
+		obj.Spec.SSHPublicKey = nil // SSH access may have been disabled
 		if key := set.Current(constants.SecretNameSSHKeyPair); key != nil {
 			obj.Spec.SSHPublicKey = key.Data[secrets.DataKeySSHAuthorizedKeys]
 		}

@@ -207,6 +207,26 @@ func TestInfrastructureIsReconciledWhenNeeded(t *testing.T) {
 	}
 }
 
+// The credentials of the test have no SSH key, like those of a cluster whose nodes must not have one.
+func TestInfrastructureLosesTheSSHKey(t *testing.T) {
+	clusters := stagetest.New(t)
+	in, _ := newInputs(t, clusters, newShoot(&corev1beta1.Networking{Nodes: new("10.1.0.0/16")}))
+	obj := in.Run.Infrastructure()
+	obj.UID, obj.Spec.SSHPublicKey, obj.Status.NodesCIDR = "1", []byte("key"), new("10.1.0.0/16")
+	if err := clusters.Seed.Create(t.Context(), obj); err != nil {
+		t.Fatal(err)
+	}
+	if err := stagetest.RunTask(t.Context(), t, Tasks(in), "infrastructure"); err != nil {
+		t.Fatal(err)
+	}
+	if err := clusters.Seed.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+		t.Fatal(err)
+	}
+	if obj.Spec.SSHPublicKey != nil {
+		t.Errorf("the key is %q", obj.Spec.SSHPublicKey)
+	}
+}
+
 // What deletes load balancers and volumes has the current credentials, and runs, before a cluster is cleaned up. A ControlPlane that was never created
 // is not created.
 func TestExistingControlPlane(t *testing.T) {

@@ -99,9 +99,17 @@ func Tasks(in Inputs) []flow.Task {
 		IfPresent("stop-cluster-autoscaler", "stale-cluster-autoscaler")
 	var tasks []flow.Task
 	if in.UpdatesInPlace {
-		// A node agent that has no change for a node which was drained for its update reports that it is updated. The order does not depend on whether an update
-		// is known to be pending: machines may be changed before the extension has reported what they have.
+		// A node agent that has no change for a node which was drained for its update reports that it is updated: it must find the new configuration by
+		// then. The order does not depend on whether an update is known to be pending: machines may be changed before the extension has reported what they
+		// have.
 		worker.After = append(worker.After, "node-agents")
+		if !in.Hibernates {
+			tasks = append(tasks, flow.Await(stage.ExtensionTimeout, "node-agents-applied", "Waiting until the configuration of gardener-node-agents is applied",
+				func(ctx context.Context) error {
+					return in.Run.ManagedApplied(ctx, operatingsystemconfig.ManagedResourceName)
+				}, "node-agents"))
+			worker.After = append(worker.After, "node-agents-applied")
+		}
 	}
 	tunnelTimeout, tunnel := stage.PodsTimeout, []func(*resourcesv1alpha1.ManagedResource) error{managedresource.Applied, managedresource.Healthy}
 	if in.ReplacesCAs {

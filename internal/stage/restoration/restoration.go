@@ -8,10 +8,8 @@ import (
 	"slices"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/component/extensionobject"
@@ -68,11 +66,6 @@ func stateOf(saved *corev1beta1.ShootStateSpec, kind, name string) (extensionobj
 	return s, err
 }
 
-// restorable says whether an object of a ShootState is created. Others could give permissions in this seed to whoever wrote the ShootState in the former one.
-func restorable(kind schema.GroupVersionKind) bool {
-	return kind.GroupVersion() == corev1.SchemeGroupVersion && slices.Contains([]string{"Secret", "ConfigMap"}, kind.Kind)
-}
-
 // create creates an object that the state of an extension refers to. One that exists stays.
 func create(ctx context.Context, run *stage.Run, saved *corev1beta1.ShootStateSpec, ref autoscalingv1.CrossVersionObjectReference) error {
 	at := slices.IndexFunc(saved.Resources, func(r corev1beta1.ResourceData) bool { return r.CrossVersionObjectReference == ref })
@@ -83,7 +76,7 @@ func create(ctx context.Context, run *stage.Run, saved *corev1beta1.ShootStateSp
 	if err := json.Unmarshal(saved.Resources[at].Data.Raw, &object.Object); err != nil {
 		return fmt.Errorf("%s %q of the ShootState cannot be decoded", ref.Kind, ref.Name) // the error itself may quote its data
 	}
-	if gvk := object.GroupVersionKind(); object.GetName() != ref.Name || gvk.Kind != ref.Kind || object.GetAPIVersion() != ref.APIVersion || !restorable(gvk) {
+	if gvk := object.GroupVersionKind(); object.GetName() != ref.Name || gvk.Kind != ref.Kind || object.GetAPIVersion() != ref.APIVersion || !state.Restorable(gvk) {
 		return fmt.Errorf("%s %q of the ShootState: an extension can refer to Secrets and ConfigMaps only", ref.Kind, ref.Name)
 	}
 	object.SetNamespace(run.Namespace)

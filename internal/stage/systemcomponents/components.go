@@ -75,6 +75,7 @@ func (in *Inputs) resourceManagerObjects() (webhooks, others []client.Object, er
 	if err != nil {
 		return nil, nil, err
 	}
+	values.Config.Webhooks.PodKubeAPIServerLoadBalancing.Enabled = in.TerminateTLS
 	objects, err := resourcemanager.Objects(values)
 	for _, object := range objects {
 		switch object.(type) {

@@ -104,7 +104,7 @@ type Inputs struct {
 	ResourceManager func() (resourcemanager.Values, error)
 	// LoadBalancer are the settings of the gateway.
 	LoadBalancer LoadBalancer
-	// TerminateTLS is whether the gateway ends connections of kube-apiservers.
+	// TerminateTLS is whether the gateway ends connections of kube-apiservers, and a webhook sends pods of control planes there, too.
 	TerminateTLS bool
 	// Autoscaler configures the Vertical Pod Autoscaler. Nil means that there is none.
 	Autoscaler *corev1beta1.VerticalPodAutoscaler

@@ -101,6 +101,26 @@ func TestComponents(t *testing.T) {
 	}
 }
 
+// Without a gateway that ends connections, no webhook is called for pods of control planes.
+func TestLoadBalancingWebhook(t *testing.T) {
+	for _, terminates := range []bool{false, true} {
+		in := (&Inputs{TerminateTLS: terminates}).forDeletion()
+		webhooks, _, err := in.resourceManagerObjects()
+		if err != nil {
+			t.Fatal(err)
+		}
+		called := slices.ContainsFunc(webhooks, func(object client.Object) bool {
+			c, ok := object.(*admissionregistrationv1.MutatingWebhookConfiguration)
+			return ok && slices.ContainsFunc(c.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool {
+				return w.Name == "pod-kube-apiserver-load-balancing.resources.gardener.cloud"
+			})
+		})
+		if called != terminates {
+			t.Errorf("with TerminateTLS %t, the webhook is called: %t", terminates, called)
+		}
+	}
+}
+
 // TestLoadBalancerSettings deploys the gateway with all settings for load balancers, without and with an existing Service.
 func TestLoadBalancerSettings(t *testing.T) {
 	for name, tc := range map[string]struct {

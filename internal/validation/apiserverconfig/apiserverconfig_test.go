@@ -183,6 +183,19 @@ func TestConfiguresAnonymous(t *testing.T) {
 	}
 }
 
+func TestSelectsEgress(t *testing.T) {
+	for text, want := range map[string]bool{
+		"kind: AuthenticationConfiguration":                                                 false,
+		"jwt: [{issuer: {url: https://a.b.test}}, {issuer: {egressSelectorType: cluster}}]": true,
+		"jwt: [{issuer: {egressSelectorType: \"\"}}]":                                       false,
+		"jwt: [": false,
+	} {
+		if got := SelectsEgress(text); got != want {
+			t.Errorf("SelectsEgress(%q) = %v, want %v", text, got, want)
+		}
+	}
+}
+
 func TestAuthorization(t *testing.T) {
 	const head = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n"
 	webhook := func(name, more string) string {

@@ -93,6 +93,27 @@ func ConfiguresAnonymous(text string) bool {
 	return yaml.Unmarshal([]byte(text), &config) == nil && config.Anonymous != nil
 }
 
+// SelectsEgress reports whether a valid AuthenticationConfiguration has an issuer that is reached through the tunnel into the network of the nodes. Without
+// a tunnel, a kube-apiserver does not start with it.
+func SelectsEgress(text string) bool {
+	config := struct {
+		JWT []struct {
+			Issuer struct {
+				EgressSelectorType string `json:"egressSelectorType"`
+			} `json:"issuer"`
+		} `json:"jwt"`
+	}{}
+	if yaml.Unmarshal([]byte(text), &config) != nil {
+		return false
+	}
+	for _, jwt := range config.JWT {
+		if jwt.Issuer.EgressSelectorType != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // Names of the authorizers that every shoot may have. Those of users have other names.
 const (
 	AuthorizerNode       = "node"

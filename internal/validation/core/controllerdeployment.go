@@ -19,7 +19,7 @@ import (
 // ValidateControllerDeployment checks a new ControllerDeployment. Other versions are converted first.
 func ValidateControllerDeployment(deployment *gardencorev1.ControllerDeployment) field.ErrorList {
 	errs := validateLabelName(&deployment.ObjectMeta, false)
-	names, refErrs := deploymentResources(deployment.Resources, field.NewPath("resources"))
+	names, refErrs := DeploymentResources(deployment.Resources, field.NewPath("resources"))
 	errs = append(errs, refErrs...)
 	switch {
 	case deployment.Helm != nil:
@@ -46,7 +46,7 @@ func helmDeployment(helm *gardencorev1.HelmControllerDeployment, resources sets.
 		errs = append(errs, OCIRepository(helm.OCIRepository, path.Child("ociRepository"))...)
 	}
 	if helm.Values != nil {
-		errs = append(errs, helmValues(helm.Values.Raw, resources, path.Child("values"))...)
+		errs = append(errs, HelmValues(helm.Values.Raw, resources, path.Child("values"))...)
 	}
 	return errs
 }
@@ -77,8 +77,8 @@ func OCIRepository(repository *gardencorev1.OCIRepository, path *field.Path) fie
 // placeholder is how values refer to data of a resource: {{ .resources.NAME.data.KEY }}.
 var placeholder = regexp.MustCompile(`^\s*\.resources\.([A-Za-z_][A-Za-z0-9_]*)\.data\.([A-Za-z0-9_.-]+)\s*$`)
 
-// helmValues checks the placeholders in the values of a chart.
-func helmValues(raw []byte, resources sets.Set[string], path *field.Path) field.ErrorList {
+// HelmValues checks the placeholders in the values of a chart.
+func HelmValues(raw []byte, resources sets.Set[string], path *field.Path) field.ErrorList {
 	var values any
 	if err := json.Unmarshal(raw, &values); err != nil {
 		return field.ErrorList{field.Invalid(path, string(raw), err.Error())}
@@ -150,7 +150,8 @@ func ExpandPlaceholders(value string, data func(resource, key string) (string, e
 
 var resourceName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-func deploymentResources(resources []gardencorev1.NamedResourceReference, path *field.Path) (sets.Set[string], field.ErrorList) {
+// DeploymentResources checks what the values of a chart refer to, and returns the names for placeholders.
+func DeploymentResources(resources []gardencorev1.NamedResourceReference, path *field.Path) (sets.Set[string], field.ErrorList) {
 	var errs field.ErrorList
 	names := sets.New[string]()
 	for i, resource := range resources {

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -138,11 +139,24 @@ func TestValidateProject(t *testing.T) {
 	user := func(name string, roles ...string) v1beta1.ProjectMember {
 		return v1beta1.ProjectMember{Subject: rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}, Roles: roles}
 	}
+	roles := func(n int, prefix string) (out []string) {
+		for i := range n {
+			out = append(out, fmt.Sprintf("extension:%s%d", prefix, i))
+		}
+		return out
+	}
 	for name, tc := range map[string]struct {
 		spec v1beta1.ProjectSpec
 		want []string
 	}{
 		"a usual project is valid": {spec: v1beta1.ProjectSpec{Members: []v1beta1.ProjectMember{user("alice", "owner", "extension:dns")}}},
+		"too many roles of extensions": {
+			spec: v1beta1.ProjectSpec{Members: []v1beta1.ProjectMember{user("alice", roles(30, "a")...), user("bob", roles(21, "b")...)}},
+			want: []string{"FieldValueTooMany spec.members"},
+		},
+		"as many roles of extensions as there may be": {
+			spec: v1beta1.ProjectSpec{Members: []v1beta1.ProjectMember{user("alice", roles(50, "a")...), user("bob", roles(50, "a")...)}},
+		},
 		"two owners": {
 			spec: v1beta1.ProjectSpec{Members: []v1beta1.ProjectMember{user("alice", "owner"), user("bob", "owner")}},
 			want: []string{"FieldValueForbidden spec.members[1].roles[0]"},
@@ -174,6 +188,22 @@ func TestValidateProject(t *testing.T) {
 			validationtest.Expect(t, core.ValidateProject(project), tc.want...)
 		})
 	}
+}
+
+// Members of a Project from before the limit may stay.
+func TestProjectWithManyExtensionRoles(t *testing.T) {
+	old := &v1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev", ResourceVersion: "1"}}
+	for i := range 60 {
+		old.Spec.Members = append(old.Spec.Members, v1beta1.ProjectMember{
+			Subject: rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: fmt.Sprint(i)}, Roles: []string{fmt.Sprintf("extension:%d", i)},
+		})
+	}
+	labelled := old.DeepCopy()
+	labelled.Labels = map[string]string{"a": "b"}
+	validationtest.Expect(t, core.ValidateProjectUpdate(labelled, old))
+	more := old.DeepCopy()
+	more.Spec.Members[0].Roles = append(more.Spec.Members[0].Roles, "extension:more")
+	validationtest.Expect(t, core.ValidateProjectUpdate(more, old), "FieldValueTooMany spec.members")
 }
 
 func TestControllerDeploymentConversionKeepsEverything(t *testing.T) {

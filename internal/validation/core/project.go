@@ -1,10 +1,12 @@
 package core
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -18,6 +20,8 @@ const (
 	maxProjectNameLength = 10
 	// maxExtensionRoleLength bounds what follows "extension:", as it becomes part of the name of a ClusterRole.
 	maxExtensionRoleLength = 20
+	// maxExtensionRoles bounds how many different roles of extensions a project has.
+	maxExtensionRoles = 50
 )
 
 var projectRoles = []string{
@@ -27,6 +31,11 @@ var projectRoles = []string{
 
 // ValidateProject checks a new Project.
 func ValidateProject(project *corev1beta1.Project) field.ErrorList {
+	return append(validProject(project), extensionRoles(project.Spec.Members)...)
+}
+
+// validProject is what both a new and a changed Project must keep.
+func validProject(project *corev1beta1.Project) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(&project.ObjectMeta, false, func(name string, prefix bool) []string {
 		if strings.Contains(name, "--") {
 			return []string{"must not contain two hyphens in a row, as they separate names in technical IDs"}
@@ -54,7 +63,28 @@ func ValidateProjectUpdate(project, old *corev1beta1.Project) field.ErrorList {
 	if old.Spec.Owner != nil && project.Spec.Owner == nil {
 		errs = append(errs, field.Invalid(path.Child("owner"), project.Spec.Owner, "cannot be removed"))
 	}
-	return append(errs, ValidateProject(project)...)
+	if !apiequality.Semantic.DeepEqual(project.Spec.Members, old.Spec.Members) {
+		errs = append(errs, extensionRoles(project.Spec.Members)...)
+	}
+	return append(errs, validProject(project)...)
+}
+
+// extensionRoles limits the distinct roles of extensions: there are two objects for each.
+func extensionRoles(members []corev1beta1.ProjectMember) field.ErrorList {
+	roles := sets.New[string]()
+	for _, member := range members {
+		for _, role := range append([]string{member.Role}, member.Roles...) {
+			if strings.HasPrefix(role, constants.ProjectMemberExtensionPrefix) {
+				roles.Insert(role)
+			}
+		}
+	}
+	if len(roles) <= maxExtensionRoles {
+		return nil
+	}
+	err := field.TooMany(field.NewPath("spec", "members"), len(roles), maxExtensionRoles)
+	err.Detail = fmt.Sprintf("must have at most %d different roles that begin with %q", maxExtensionRoles, constants.ProjectMemberExtensionPrefix)
+	return field.ErrorList{err}
 }
 
 // ValidateProjectStatusUpdate checks a changed status.

@@ -15,13 +15,24 @@ import (
 	"gardener.cloud/gardener/internal/validation/core"
 )
 
-// ValidateExtension checks a new Extension.
+// maxExtensionName is the length of names of Extensions, so that runtime-extension-<name> is a name of a namespace.
+const maxExtensionName = 45
+
+// ValidateExtension checks a new Extension. It refuses what gardener-apiserver would refuse of its ControllerRegistration and ControllerDeployment.
 func ValidateExtension(extension *operatorv1alpha1.Extension) field.ErrorList {
-	errs := apivalidation.ValidateObjectMeta(&extension.ObjectMeta, false, apivalidation.NameIsDNSSubdomain, metadataPath)
+	errs := apivalidation.ValidateObjectMeta(&extension.ObjectMeta, false, apivalidation.NameIsDNSLabel, metadataPath)
+	if len(extension.Name) > maxExtensionName {
+		errs = append(errs, field.TooLong(metadataPath.Child("name"), extension.Name, maxExtensionName))
+	}
 	clusters := []corev1beta1.ClusterType{corev1beta1.ClusterTypeShoot, corev1beta1.ClusterTypeSeed, corev1beta1.ClusterTypeGarden}
 	errs = append(errs, core.ControllerResources(extension.Spec.Resources, clusters, specPath.Child("resources"))...)
 	if extension.Spec.Deployment != nil {
 		errs = append(errs, deployment(extension.Spec.Deployment, specPath.Child("deployment"))...)
+		if spec := extension.Spec.Deployment.Extension; spec != nil && spec.Helm != nil && spec.SeedSelector != nil &&
+			slices.ContainsFunc(extension.Spec.Resources, func(r corev1beta1.ControllerResource) bool { return primary(r) && registered(r) }) {
+			path := specPath.Child("deployment", "extension", "seedSelector")
+			errs = append(errs, field.Forbidden(path, "is not possible with a primary resource, which every seed may need"))
+		}
 	}
 	return errs
 }
@@ -46,13 +57,19 @@ func primary(resource corev1beta1.ControllerResource) bool {
 	return resource.Primary == nil || *resource.Primary
 }
 
+// registered reports whether a resource is part of the ControllerRegistration: those that are compatible with the garden alone are not.
+func registered(resource corev1beta1.ControllerResource) bool {
+	return len(resource.ClusterCompatibility) == 0 ||
+		slices.ContainsFunc(resource.ClusterCompatibility, func(cluster corev1beta1.ClusterType) bool { return cluster != corev1beta1.ClusterTypeGarden })
+}
+
 func deployment(deployment *operatorv1alpha1.Deployment, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+	names, errs := core.DeploymentResources(deployment.Resources, path.Child("resources"))
 	if extension := deployment.Extension; extension != nil {
 		path := path.Child("extension")
 		errs = append(errs, chart(extension.Helm, path.Child("helm"))...)
-		errs = append(errs, values(extension.Values, path.Child("values"))...)
-		errs = append(errs, values(extension.RuntimeClusterValues, path.Child("runtimeClusterValues"))...)
+		errs = append(errs, values(extension.Values, names, path.Child("values"))...)
+		errs = append(errs, values(extension.RuntimeClusterValues, names, path.Child("runtimeClusterValues"))...)
 		policies := []corev1beta1.ControllerDeploymentPolicy{
 			corev1beta1.ControllerDeploymentPolicyOnDemand, corev1beta1.ControllerDeploymentPolicyAlways, corev1beta1.ControllerDeploymentPolicyAlwaysExceptNoShoots,
 		}
@@ -69,17 +86,7 @@ func deployment(deployment *operatorv1alpha1.Deployment, path *field.Path) field
 		if admission.VirtualCluster != nil {
 			errs = append(errs, chart(admission.VirtualCluster.Helm, path.Child("virtualCluster", "helm"))...)
 		}
-		errs = append(errs, values(admission.Values, path.Child("values"))...)
-	}
-	names := sets.New[string]()
-	for i, resource := range deployment.Resources {
-		path := path.Child("resources").Index(i)
-		errs = append(errs, required(resource.Name, path.Child("name"))...)
-		errs = append(errs, unique(names, resource.Name, path.Child("name"))...)
-		if ref := resource.ResourceRef; ref.APIVersion != "v1" || ref.Kind != "Secret" && ref.Kind != "ConfigMap" {
-			errs = append(errs, field.NotSupported(path.Child("resourceRef"), ref.APIVersion+", "+ref.Kind, []string{"v1, Secret", "v1, ConfigMap"}))
-		}
-		errs = append(errs, required(resource.ResourceRef.Name, path.Child("resourceRef", "name"))...)
+		errs = append(errs, values(admission.Values, names, path.Child("values"))...)
 	}
 	return errs
 }
@@ -95,7 +102,7 @@ func chart(helm *operatorv1alpha1.ExtensionHelm, path *field.Path) field.ErrorLi
 	return core.OCIRepository(helm.OCIRepository, path)
 }
 
-func values(raw *apiextensionsv1.JSON, path *field.Path) field.ErrorList {
+func values(raw *apiextensionsv1.JSON, resources sets.Set[string], path *field.Path) field.ErrorList {
 	if raw == nil || len(raw.Raw) == 0 {
 		return nil
 	}
@@ -103,5 +110,5 @@ func values(raw *apiextensionsv1.JSON, path *field.Path) field.ErrorList {
 	if err := json.Unmarshal(raw.Raw, &object); err != nil {
 		return field.ErrorList{field.Invalid(path, string(raw.Raw), "must be an object")}
 	}
-	return nil
+	return core.HelmValues(raw.Raw, resources, path)
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,6 +36,7 @@ func results(errs field.ErrorList) []string {
 		out = append(out, map[field.ErrorType]string{
 			field.ErrorTypeRequired: "required", field.ErrorTypeInvalid: "invalid", field.ErrorTypeNotSupported: "unsupported",
 			field.ErrorTypeDuplicate: "duplicate", field.ErrorTypeForbidden: "forbidden", field.ErrorTypeTooMany: "toomany",
+			field.ErrorTypeTooLong: "toolong",
 		}[err.Type]+" "+err.Field)
 	}
 	sort.Strings(out)
@@ -457,8 +459,28 @@ func TestExtension(t *testing.T) {
 			}
 			s.Deployment.Resources = []gardencorev1.NamedResourceReference{{}}
 		}, want: []string{
-			"invalid spec.deployment.admission.values", "required spec.deployment.admission.runtimeCluster.helm.ociRepository", "required spec.deployment.resources[0].name",
+			"invalid spec.deployment.admission.values", "invalid spec.deployment.resources[0].name", "required spec.deployment.admission.runtimeCluster.helm.ociRepository",
+			"required spec.deployment.resources[0].name", "required spec.deployment.resources[0].resourceRef.apiVersion", "required spec.deployment.resources[0].resourceRef.kind",
 			"required spec.deployment.resources[0].resourceRef.name", "unsupported spec.deployment.resources[0].resourceRef",
+		}},
+		"placeholders for what is no resource": {change: func(s *operatorv1alpha1.ExtensionSpec) {
+			s.Deployment.Extension.Values.Raw = []byte(`{"a":["{{ .resources.b.data.c }}"]}`)
+			s.Deployment.Extension.RuntimeClusterValues = &apiextensionsv1.JSON{Raw: []byte(`{"a":"{{ .Values }}"}`)}
+			s.Deployment.Admission = &operatorv1alpha1.AdmissionDeploymentSpec{Values: &apiextensionsv1.JSON{Raw: []byte(`{"a":"}}"}`)}}
+		}, want: []string{
+			"invalid spec.deployment.admission.values", "invalid spec.deployment.extension.runtimeClusterValues", "invalid spec.deployment.extension.values",
+		}},
+		"a resource that no placeholder can name": {change: func(s *operatorv1alpha1.ExtensionSpec) {
+			s.Deployment.Resources = []gardencorev1.NamedResourceReference{{
+				Name: "a-b", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "s"},
+			}}
+		}, want: []string{"invalid spec.deployment.resources[0].name"}},
+		"seeds are selected": {change: func(s *operatorv1alpha1.ExtensionSpec) {
+			s.Deployment.Extension.SeedSelector = &metav1.LabelSelector{}
+		}, want: []string{"forbidden spec.deployment.extension.seedSelector"}},
+		"seeds are selected, and only the garden has a primary resource": {change: func(s *operatorv1alpha1.ExtensionSpec) {
+			s.Resources = []corev1beta1.ControllerResource{{Kind: "Extension", Type: "local", ClusterCompatibility: []corev1beta1.ClusterType{corev1beta1.ClusterTypeGarden}}}
+			s.Deployment.Extension.SeedSelector = &metav1.LabelSelector{}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -466,5 +488,14 @@ func TestExtension(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+	for name, want := range map[string][]string{
+		strings.Repeat("a", 45): nil, strings.Repeat("a", 46): {"toolong metadata.name"}, "a.b": {"invalid metadata.name"},
+	} {
+		e := extension()
+		e.Name = name
+		if diff := cmp.Diff(want, results(operator.ValidateExtension(e))); diff != "" {
+			t.Errorf("name %q (-want +got):\n%s", name, diff)
+		}
 	}
 }

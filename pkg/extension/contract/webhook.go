@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -89,6 +90,65 @@ func RunWebhook(t *testing.T, suite WebhookSuite) {
 			t.Errorf("remove the finalizer: %v", err)
 		}
 	})
+	t.Run("objects are deleted while the extension does not respond", s.deletedWithoutExtension)
+}
+
+// deletedWithoutExtension registers the webhook once more for another namespace, where it does not respond, and deletes an object there as the gardenlet does.
+func (s WebhookSuite) deletedWithoutExtension(t *testing.T) {
+	provider := "silent-" + s.Type
+	namespace := s.namespace(t, "silent", provider)
+	object := s.New(namespace)
+	object.SetFinalizers([]string{"example.com/contract"})
+	stored := s.apply(t, object)
+	silent := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	for _, w := range s.awaitRegistration(t).Webhooks {
+		if forControlPlanes(w) {
+			w.ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: new("https://127.0.0.1:1/")}
+			w.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{constants.ShootProvider: provider}}
+			silent.Webhooks = append(silent.Webhooks, w)
+		}
+	}
+	if err := s.Client.Create(t.Context(), silent); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Client.Delete(context.WithoutCancel(t.Context()), silent); err != nil {
+			t.Error(err)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), s.Timeout)
+	defer cancel()
+	// It cannot be watched when a kube-apiserver has observed the registration.
+	var err error
+	if !repeat(ctx, func() bool {
+		another := s.New(namespace)
+		another.SetName(another.GetName() + "-another")
+		err = s.Client.Create(ctx, another, client.DryRunAll)
+		return apierrors.IsInternalError(err)
+	}) {
+		t.Fatalf("%s is created without the extension: %v", describe(stored), err)
+	}
+	confirm := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+constants.ConfirmationDeletion+`":"true"}}}`))
+	if err := s.Client.Patch(ctx, stored, confirm); err != nil {
+		t.Errorf("confirm the deletion: %v", err)
+	}
+	if err := s.Client.Delete(ctx, stored); err != nil {
+		t.Fatal(err)
+	}
+	release := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
+	if err := s.Client.Patch(ctx, stored, release); err != nil {
+		t.Errorf("remove the finalizer: %v", err)
+	}
+}
+
+// repeat repeats a request until it is done. It is false if the context ends before.
+func repeat(ctx context.Context, request func() (done bool)) bool {
+	return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(context.Context) (bool, error) { return request(), nil }) == nil
+}
+
+// forControlPlanes says whether a webhook is one for control planes.
+func forControlPlanes(w admissionregistrationv1.MutatingWebhook) bool {
+	return w.ObjectSelector != nil && w.ObjectSelector.MatchLabels[extensionsv1alpha1.LabelMutatedByControlPlaneWebhook] == "true"
 }
 
 // size returns the number of elements of all lists in an object, by their path.
@@ -124,8 +184,8 @@ func (s WebhookSuite) registered(t *testing.T) {
 		if effects := ptr.Deref(w.SideEffects, ""); effects != admissionregistrationv1.SideEffectClassNone {
 			t.Errorf("webhook %s: its side effects are %q", w.Name, effects)
 		}
-		if selector := w.ObjectSelector; selector == nil || selector.MatchLabels[extensionsv1alpha1.LabelMutatedByControlPlaneWebhook] != "true" {
-			continue // not one for control planes
+		if !forControlPlanes(w) {
+			continue
 		}
 		if got := ptr.Deref(w.FailurePolicy, ""); got != admissionregistrationv1.Fail {
 			t.Errorf("webhook %s: a control plane would be deployed without the extension: its failure policy is %q", w.Name, got)
@@ -195,19 +255,12 @@ func (s WebhookSuite) apply(t *testing.T, object client.Object) *unstructured.Un
 	unstructured.RemoveNestedField(u.Object, "status")
 	ctx, cancel := context.WithTimeout(t.Context(), s.Timeout)
 	defer cancel()
-	for {
-		err := s.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u.DeepCopy()), client.FieldOwner(fieldOwner), client.ForceOwnership)
-		if err == nil {
-			break
-		}
-		if !apierrors.IsInternalError(err) {
-			t.Fatalf("apply %s: %v", describe(u), err)
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-			t.Fatalf("apply %s: %v", describe(u), err)
-		}
+	repeat(ctx, func() bool {
+		err = s.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u.DeepCopy()), client.FieldOwner(fieldOwner), client.ForceOwnership)
+		return !apierrors.IsInternalError(err)
+	})
+	if err != nil {
+		t.Fatalf("apply %s: %v", describe(u), err)
 	}
 	stored := &unstructured.Unstructured{}
 	stored.SetGroupVersionKind(gvk)

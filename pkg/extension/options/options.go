@@ -189,14 +189,18 @@ func (o *Options) RESTConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// NewManager returns the manager of the process, with checks of its health.
-func (o *Options) NewManager(config *rest.Config, scheme *runtime.Scheme, log logr.Logger) (manager.Manager, error) {
-	mgr, err := manager.New(config, manager.Options{
+// NewManager returns the manager of the process, with checks of its health. Functions may change settings that have no flag.
+func (o *Options) NewManager(config *rest.Config, scheme *runtime.Scheme, log logr.Logger, change ...func(*manager.Options)) (manager.Manager, error) {
+	settings := manager.Options{
 		Scheme: scheme, Logger: log, LeaderElection: o.LeaderElection, LeaderElectionID: o.LeaderElectionID, LeaderElectionNamespace: o.LeaderElectionNamespace,
 		// Secrets and ConfigMaps are read by name, from the API server: a cache would hold those of all namespaces.
 		Client:                        client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
 		LeaderElectionReleaseOnCancel: true, Metrics: metricsserver.Options{BindAddress: o.MetricsBindAddress}, HealthProbeBindAddress: o.HealthBindAddress,
-	})
+	}
+	for _, f := range change {
+		f(&settings)
+	}
+	mgr, err := manager.New(config, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -250,10 +254,10 @@ func (o *Options) AddHeartbeat(mgr manager.Manager) error {
 	})
 }
 
-// AddWebhooks adds the webhooks that are not disabled. Their Service is gardener-extension-<name>.
+// AddWebhooks adds the webhooks that are not disabled, and removes others from the registration. Their Service is gardener-extension-<name>.
 func (o *Options) AddWebhooks(mgr manager.Manager, w webhook.Options) error {
 	w = o.webhooks(w)
-	if len(w.Webhooks) == 0 && w.Shoots == nil {
+	if len(w.Webhooks) == 0 && w.Shoots == nil && w.Namespace == "" { // a process that never has webhooks, such as that for a garden
 		return nil
 	}
 	return webhook.Add(mgr, w)

@@ -36,6 +36,8 @@ const (
 	shootSuffix = "-shoot"
 	// shootTimeout limits the writes for one shoot.
 	shootTimeout = time.Minute
+	// deletionRecheck is how often it is checked whether a ManagedResource that is being deleted can be created again. Its deletion is not watched.
+	deletionRecheck = 30 * time.Second
 )
 
 // Shoots are webhooks for objects in shoots. The kube-apiservers of shoots run in the seed, and connect to them by a URL. A request in a shoot never fails
@@ -125,12 +127,13 @@ func (r *shootRegistrar) Reconcile(ctx context.Context, req reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := kube.Apply(ctx, r.client, r.Name, objects...); err != nil {
-		return reconcile.Result{}, fmt.Errorf("register webhooks for shoot %q: %w", req.Name, err)
-	}
-	for _, object := range objects { // the shoot was not selected before
-		if object.GetDeletionTimestamp() != nil {
-			return reconcile.Result{}, fmt.Errorf("register webhooks for shoot %q: %q is still being deleted", req.Name, object.GetName())
+	for _, object := range objects {
+		applied, err := kube.ApplyOne(ctx, r.client, r.Name, object)
+		if err != nil {
+			return reconcile.Result{}, fmt.Errorf("register webhooks for shoot %q: %w", req.Name, err)
+		}
+		if applied.GetDeletionTimestamp() != nil { // the shoot was not selected before
+			return reconcile.Result{RequeueAfter: deletionRecheck}, nil
 		}
 	}
 	return reconcile.Result{}, nil

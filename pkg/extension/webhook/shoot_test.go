@@ -157,6 +157,33 @@ func TestShoots(t *testing.T) {
 	}
 }
 
+// The webhooks of a shoot that is selected again are registered when the deletion of the former ones has ended.
+func TestShootIsSelectedAgain(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), extensionsv1alpha1.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: ShootManagedResource, Finalizers: []string{"example.com/blocked"}}}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(shootCluster(t, "own", func(*corev1beta1.Shoot) {})).Build()
+	if err := errors.Join(c.Create(t.Context(), mr), c.Delete(t.Context(), mr)); err != nil {
+		t.Fatal(err)
+	}
+	k := newKeeper(c, testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
+	k.Shoots = &Shoots{Webhooks: []Webhook{{Name: "nodes"}}, Selects: ProviderType("example"), ManagedResource: ShootManagedResource}
+	k.bundle.Store(new([]byte("bundle")))
+	r, request := &shootRegistrar{k}, reconcile.Request{NamespacedName: client.ObjectKey{Name: "own"}}
+	if result, err := r.Reconcile(t.Context(), request); err != nil || result.RequeueAfter == 0 {
+		t.Errorf("while they are being deleted: %+v, %v", result, err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(mr), mr); !apierrors.IsNotFound(err) { // the fake client ends the deletion
+		t.Fatal(err)
+	}
+	if result, err := r.Reconcile(t.Context(), request); err != nil || result.RequeueAfter != 0 {
+		t.Errorf("when they are deleted: %+v, %v", result, err)
+	}
+	registeredIn(t, c, "own")
+}
+
 func TestExtensionType(t *testing.T) {
 	for name, tc := range map[string]struct {
 		extension corev1beta1.Extension

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -20,7 +21,9 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -52,8 +55,11 @@ const (
 
 	// Validities of the certificates. They are renewed without a restart, so they need not be long.
 	authorityValidity, serverValidity = 2 * 365 * 24 * time.Hour, 90 * 24 * time.Hour
-	// trustedFor is how long an old CA is trusted beside a new one. Server certificates are renewed within this time.
+	// trustedFor is how long an old CA is trusted beside a new one.
 	trustedFor = serverValidity
+	// signsAfter is the age from which on a new CA signs. By then it is in all bundles, also in those of shoots, and the replicas, which check at different times,
+	// all have a certificate of it long before the first one removes the old CA from the bundles.
+	signsAfter = 24 * time.Hour
 )
 
 // Webhook is a mutating or a validating webhook.
@@ -106,9 +112,10 @@ type Options struct {
 	Clock clock.WithTicker
 }
 
-// Add adds the server, and what keeps its certificate and registration up to date, to a manager whose cluster is the seed.
+// Add adds the server, and what keeps its certificate and registration up to date, to a manager whose cluster is the seed. Webhooks that were registered before,
+// and are none of the options, are removed from the registration.
 func Add(mgr manager.Manager, o Options) error {
-	if o.Name == "" || o.Namespace == "" || len(o.Webhooks) == 0 && o.Shoots == nil || (o.Service == "") == (o.URL == "") {
+	if o.Name == "" || o.Namespace == "" || (o.Service == "") == (o.URL == "") {
 		return errors.New("webhooks need the name and the namespace of the extension, and either a Service or a URL")
 	}
 	if o.Clock == nil {
@@ -210,11 +217,17 @@ func (k *keeper) Start(ctx context.Context) error {
 	}
 }
 
-// renew creates certificates that are missing or about to expire. The CA is in the registration before the server has a certificate of it: while an
-// old CA is kept, it signs.
+// renew creates certificates that are missing or about to expire. The CA is in the registration before the server has a certificate of it: while it is new, the
+// old one signs, if there is one.
 func (k *keeper) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writtenWithin)
 	defer cancel()
+	if len(k.Webhooks) == 0 && k.Shoots == nil {
+		if err := k.register(ctx, nil); !apierrors.IsForbidden(err) { // the chart may grant nothing to a process without webhooks
+			return err
+		}
+		return nil
+	}
 	certificates, err := secrets.New(ctx, secrets.Values{
 		// It reads from the API server, so that no cache has to hold Secrets.
 		Client: direct{k.client, k.reader}, Namespace: cmp.Or(k.CertificateNamespace, k.Namespace), Identity: k.Name + "-webhook", Clock: k.Clock,
@@ -223,9 +236,14 @@ func (k *keeper) renew(ctx context.Context) error {
 		return err
 	}
 	ca, server := "ca-"+k.Name+"-webhook", k.Name+"-webhook-server"
-	if _, err := certificates.Generate(ctx, &secrets.CertificateAuthority{Name: ca, Validity: authorityValidity},
-		secrets.KeepOld(), secrets.RenewCA(), secrets.IgnoreOldSecretsAfter(trustedFor)); err != nil {
+	authority, err := certificates.Generate(ctx, &secrets.CertificateAuthority{Name: ca, Validity: authorityValidity},
+		secrets.KeepOld(), secrets.RenewCA(), secrets.IgnoreOldSecretsAfter(trustedFor))
+	if err != nil {
 		return err
+	}
+	signer := secrets.Old
+	if k.Clock.Since(secrets.IssuedAt(authority)) >= signsAfter {
+		signer = secrets.Current
 	}
 	config := &secrets.Certificate{Name: server, CommonName: k.Name, Usage: secrets.ServerCert, Validity: serverValidity, DNSNames: k.names()}
 	if host, _, err := net.SplitHostPort(k.URL); err == nil {
@@ -235,7 +253,7 @@ func (k *keeper) renew(ctx context.Context) error {
 			config.DNSNames = append(config.DNSNames, host)
 		}
 	}
-	secret, err := certificates.Generate(ctx, config, secrets.SignedBy(ca))
+	secret, err := certificates.Generate(ctx, config, secrets.SignedByClass(ca, signer))
 	if err != nil {
 		return err
 	}
@@ -285,11 +303,30 @@ func (k *keeper) register(ctx context.Context, caBundle []byte) error {
 		return fmt.Errorf("read Namespace %q: %w", owner, err)
 	}
 	owners := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: namespace.Name, UID: namespace.UID}}
-	objects := present(Configurations(k.Options, caBundle))
+	mutating, validating := Configurations(k.Options, caBundle)
+	objects := present(mutating, validating)
 	for _, object := range objects {
 		object.SetOwnerReferences(owners)
 	}
-	return kube.Apply(ctx, k.client, k.Name, objects...)
+	errs := []error{kube.Apply(ctx, k.client, k.Name, objects...)}
+	for _, configuration := range []client.Object{mutating, validating} {
+		if !slices.Contains(objects, configuration) {
+			errs = append(errs, k.unregister(ctx, configuration, namespace.UID))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// unregister removes the webhooks of a configuration that this process had in another version, or with other settings: requests would fail, as they are not
+// served any more. The configuration of another process of this name, as in a cluster that is a seed and that of the garden, has another namespace, and stays.
+// It stays, too, if the chart does not grant its kind: then it never had such webhooks.
+func (k *keeper) unregister(ctx context.Context, configuration client.Object, namespace types.UID) error {
+	patch := fmt.Sprintf(`[{"op":"test","path":"/metadata/ownerReferences/0/uid","value":%q},{"op":"add","path":"/webhooks","value":[]}]`, namespace)
+	err := k.client.Patch(ctx, configuration, client.RawPatch(types.JSONPatchType, []byte(patch)))
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) { // invalid is what a test is that fails
+		return nil
+	}
+	return fmt.Errorf("remove webhooks that are not served any more from %T %q: %w", configuration, configuration.GetName(), err)
 }
 
 func (o Options) servicePort() int32 { return cmp.Or(o.ServicePort, defaultServicePort) }

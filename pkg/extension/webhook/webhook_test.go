@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -12,11 +13,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 const namespace = "extension-provider-example"
@@ -99,7 +104,8 @@ func TestShootsReachTheirOwnWebhooksOnly(t *testing.T) {
 	}
 }
 
-// TestRenewal has the certificates of five years. Another replica, which was not restarted, always has the same ones.
+// TestRenewal has the certificates of five years. Another replica, which was not restarted, always has the same ones, and those that it has until it checks
+// are trusted, too.
 func TestRenewal(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, UID: "u"}}).Build()
 	clock := testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -112,6 +118,9 @@ func TestRenewal(t *testing.T) {
 		for _, k := range []*keeper{first, second} {
 			if err := k.renew(t.Context()); err != nil {
 				t.Fatalf("day %d: %v", day, err)
+			}
+			if second.current.Load() != nil {
+				served(t, second, clock.Now())
 			}
 		}
 		a, b := served(t, first, clock.Now()), served(t, second, clock.Now())
@@ -130,6 +139,85 @@ func TestRenewal(t *testing.T) {
 	}
 	if len(left.Items) > 5 {
 		t.Errorf("%d Secrets are left", len(left.Items))
+	}
+}
+
+// registered returns the names of the webhooks in the configurations of a keeper.
+func registered(t *testing.T, k *keeper) (mutating, validating []string) {
+	t.Helper()
+	key := client.ObjectKey{Name: "gardener-extension-provider-example"}
+	m, v := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	if err := errors.Join(k.client.Get(t.Context(), key, m), k.client.Get(t.Context(), key, v)); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range m.Webhooks {
+		mutating = append(mutating, w.Name)
+	}
+	for _, w := range v.Webhooks {
+		validating = append(validating, w.Name)
+	}
+	return mutating, validating
+}
+
+// Webhooks that are disabled, or that a version does not have any more, are not called any more: nothing would respond. Those of another process of this name,
+// in another namespace, are.
+func TestFormerWebhooksAreRemoved(t *testing.T) {
+	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, UID: "u"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other", UID: "v"}},
+	).WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+		err := c.Patch(ctx, o, p, options...)
+		if err != nil && p.Type() == types.JSONPatchType && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown { // as a kube-apiserver does
+			return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+		}
+		return err
+	}}).Build()
+	clock := testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	all := []Webhook{{Name: "controlplane"}, {Name: "validate", Validating: true}}
+	both := []string{"controlplane.example.extensions.gardener.cloud", "validate.example.extensions.gardener.cloud"}
+	for _, step := range []struct {
+		name, namespace      string
+		webhooks             []Webhook
+		mutating, validating []string
+	}{
+		{"all", namespace, all, both[:1], both[1:]},
+		{"none of another process", "other", nil, both[:1], both[1:]},
+		{"the validating one is disabled", namespace, all[:1], both[:1], nil},
+		{"the same again", namespace, all[:1], both[:1], nil},
+		{"all are disabled", namespace, nil, nil, nil},
+		{"all are enabled", namespace, all, both[:1], both[1:]},
+	} {
+		k := newKeeper(c, clock)
+		k.Namespace, k.Webhooks = step.namespace, step.webhooks
+		if err := k.renew(t.Context()); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		mutating, validating := registered(t, k)
+		if diff := cmp.Diff([][]string{step.mutating, step.validating}, [][]string{mutating, validating}); diff != "" {
+			t.Errorf("%s: webhooks (-want +got):\n%s", step.name, diff)
+		}
+	}
+}
+
+// A chart grants the kinds of the webhooks that it has, and nothing to a process without.
+func TestChartGrantsNothingElse(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("not granted"))
+	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, UID: "u"}})
+	withoutPatch := c.WithInterceptorFuncs(interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+		return forbidden
+	}}).Build()
+	clock := testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	if err := newKeeper(withoutPatch, clock).renew(t.Context()); err != nil {
+		t.Errorf("without validating webhooks: %v", err)
+	}
+	nothing := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return forbidden
+		},
+	}).Build()
+	k := newKeeper(nothing, clock)
+	k.Webhooks = nil
+	if err := k.renew(t.Context()); err != nil {
+		t.Errorf("without webhooks: %v", err)
 	}
 }
 

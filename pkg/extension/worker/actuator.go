@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/pkg/errorcode"
@@ -249,7 +250,7 @@ func (a *Actuator) publish(ctx context.Context, worker *extensionsv1alpha1.Worke
 	for _, m := range all {
 		published = append(published, m.published)
 	}
-	if extension.Begun(&worker.Status) || !apiequality.Semantic.DeepEqual(published, worker.Status.MachineDeployments) {
+	if extension.Begun(&worker.Status) || requestedSince(worker) || !apiequality.Semantic.DeepEqual(published, worker.Status.MachineDeployments) {
 		worker.Status.MachineDeployments = published
 		worker.Status.MachineDeploymentsLastUpdateTime = &metav1.Time{Time: a.Clock.Now()}
 	}
@@ -263,6 +264,14 @@ func (a *Actuator) publish(ctx context.Context, worker *extensionsv1alpha1.Worke
 	}
 	worker.Status.ProviderStatus = &raw
 	return nil
+}
+
+// requestedSince says whether the last operation on a Worker was requested after its MachineDeployments were written to the status. Its first pass may have
+// failed before.
+func requestedSince(worker *extensionsv1alpha1.Worker) bool {
+	requested, err := time.Parse(time.RFC3339Nano, worker.Annotations[constants.GardenerTimestamp])
+	last := worker.Status.MachineDeploymentsLastUpdateTime
+	return err == nil && (last == nil || last.Time.Before(requested))
 }
 
 // deleteClasses deletes obsolete classes with their Secrets, and returns how many existed.

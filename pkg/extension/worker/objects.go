@@ -30,6 +30,8 @@ const (
 	machineNameLabel = "name"
 	// purposeMachineClass is the purpose of the Secrets of classes.
 	purposeMachineClass = "machineclass"
+	// requestAnnotation on a MachineDeployment of a pool that is updated in place is the time of the request that its class is from.
+	requestAnnotation = "worker.gardener.cloud/requested-at"
 	// defaultArchitecture is the architecture of pools that set none.
 	defaultArchitecture = "amd64"
 )
@@ -72,6 +74,15 @@ func (a *Actuator) render(
 			if err != nil {
 				return nil, err
 			}
+			name, own := deploymentName(worker, pool, zone, zones), maps.Clone(annotations)
+			if requested := worker.Annotations[constants.GardenerTimestamp]; requested != "" && pool.UpdateStrategy.InPlace() {
+				// The Cluster may have a rotation that has begun since: nodes get their new credentials before the next request, and must not be drained until then.
+				if before := existing[name]; before != nil && before.Annotations[requestAnnotation] == requested {
+					hash = strings.TrimPrefix(before.Spec.Template.Spec.Class.Name, name+"-")
+					own[extension.AnnotationInPlaceHash] = before.Annotations[extension.AnnotationInPlaceHash]
+				}
+				own[requestAnnotation] = requested
+			}
 			m := part(worker, cluster, pool, zone, zones, hash, existing)
 			if m.class.NodeTemplate.Capacity, err = capacityOf(pool, cluster, class.Capacity, at.Child("machineType")); err != nil {
 				return nil, err
@@ -82,7 +93,7 @@ func (a *Actuator) render(
 			if m.class.ProviderSpec, err = encode(class.ProviderSpec); err != nil {
 				return nil, err
 			}
-			m.deployment.Annotations = annotations
+			m.deployment.Annotations = own
 			m.class.Provider, m.class.CredentialsSecretRef = class.Provider, class.CredentialsSecretRef
 			m.secret.Data = map[string][]byte{userDataKey: userData}
 			maps.Copy(m.secret.Data, class.SecretData)
@@ -111,18 +122,26 @@ func (a *Actuator) userData(ctx context.Context, namespace string, ref corev1.Se
 	return content, nil
 }
 
+// deploymentName is the name of the MachineDeployment of one zone of a pool.
+func deploymentName(worker *extensionsv1alpha1.Worker, pool *extensionsv1alpha1.WorkerPool, zone int, zones []string) string {
+	name := worker.Namespace + "-" + pool.Name
+	if zones[zone] != "" {
+		name = fmt.Sprintf("%s-z%d", name, zone+1)
+	}
+	return name
+}
+
 // part returns the objects for one zone of a pool.
 func part(
 	worker *extensionsv1alpha1.Worker, cluster *extension.Cluster, pool *extensionsv1alpha1.WorkerPool, zone int, zones []string, hash string,
 	existing map[string]*machinev1alpha1.MachineDeployment,
 ) machines {
-	name := worker.Namespace + "-" + pool.Name
+	name := deploymentName(worker, pool, zone, zones)
 	labels := map[string]string{}
 	for key, value := range pool.Labels {
 		labels[key] = value
 	}
 	if zones[zone] != "" {
-		name = fmt.Sprintf("%s-z%d", name, zone+1)
 		labels[corev1.LabelTopologyZone] = zones[zone]
 		labels[corev1.LabelTopologyRegion] = worker.Spec.Region
 	}

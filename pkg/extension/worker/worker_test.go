@@ -400,6 +400,27 @@ func TestMachineDeploymentsAreReportedInEachOperation(t *testing.T) {
 	}
 }
 
+// The first pass of an operation may fail before it reports MachineDeployments. The next one does, with the error still in the status.
+func TestMachineDeploymentsAreReportedAfterAFailedPass(t *testing.T) {
+	a, worker, cluster := newActuator(t), newWorker(), newCluster(t)
+	worker.Annotations = map[string]string{}
+	worker.Status.LastOperation = &corev1beta1.LastOperation{
+		Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateError, Progress: 50,
+	}
+	for i, tc := range []struct {
+		requested, now int64
+		reports        bool
+	}{{1000, 1001, true}, {1000, 1010, false}, {1020, 1025, true}, {1020, 1030, false}} {
+		now := time.Unix(tc.now, 0)
+		a.Clock = testingclock.NewFakePassiveClock(now)
+		worker.Annotations["gardener.cloud/timestamp"] = time.Unix(tc.requested, 5).UTC().Format(time.RFC3339Nano)
+		_ = a.Reconcile(t.Context(), worker, cluster)
+		if got := worker.Status.MachineDeploymentsLastUpdateTime.Time.Equal(now); got != tc.reports {
+			t.Errorf("pass %d reports: %t, want %t", i, got, tc.reports)
+		}
+	}
+}
+
 // Errors that only a change by the user fixes are not retried all the time, so the user has to see their code.
 func TestMachineErrorCodes(t *testing.T) {
 	for _, tc := range []struct {
@@ -590,6 +611,60 @@ func TestVirtualCapacity(t *testing.T) {
 		}
 		before = class.Name
 	}
+}
+
+// A rotation that begins while an operation is repeated is for the next one: nodes are drained when they can get the new credentials. An operation counts
+// from the pass that has written the deployments.
+func TestRotationDuringAnOperation(t *testing.T) {
+	a, worker, cluster := newActuator(t), newWorker(), newCluster(t)
+	pool := &worker.Spec.Pools[0]
+	pool.UpdateStrategy = new(corev1beta1.AutoInPlaceUpdate)
+	request := func(at string) { worker.Annotations = map[string]string{"gardener.cloud/timestamp": at} }
+	rotate := func(at int64) {
+		cluster.Shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+			CertificateAuthorities: &corev1beta1.CARotation{LastInitiationTime: new(metav1.Unix(at, 0))},
+		}}
+	}
+	var before string
+	reconcile := func(changes bool) {
+		t.Helper()
+		var waiting *extension.Wait
+		if err := a.Reconcile(t.Context(), worker, cluster); !errors.As(err, &waiting) {
+			t.Fatalf("error is %v, want to wait for machines", err)
+		}
+		deployments, err := a.deployments(t.Context(), namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := deployments[pool1]
+		after := d.Spec.Template.Spec.Class.Name + " " + d.Annotations[extension.AnnotationInPlaceHash]
+		if (after != before) != changes {
+			t.Errorf("class and hash are %q after %q", after, before)
+		}
+		if !slices.Contains(classes(t, a), d.Spec.Template.Spec.Class.Name) {
+			t.Errorf("class %q does not exist", d.Spec.Template.Spec.Class.Name)
+		}
+		before = after
+	}
+	request("1")
+	reconcile(true)
+	rotate(1)
+	reconcile(false)
+	request("2")
+	pool.MachineType = "unknown"
+	if err := a.Reconcile(t.Context(), worker, cluster); err == nil {
+		t.Fatal("an unknown machine type is not refused")
+	}
+	pool.MachineType = "small"
+	reconcile(true)
+	rotate(2)
+	reconcile(false)
+	request("3")
+	reconcile(true)
+	request("4")
+	reconcile(false)
+	rotate(3)
+	reconcile(false)
 }
 
 // The numbers of a pool are distributed to its zones. A zone with zero can be updated nevertheless, as the pool allows.

@@ -61,6 +61,7 @@ func TestControllers(t *testing.T) {
 		{"the quotas of a project are raised for what Gardener creates", testResourceQuota},
 		{"a profile reports how its versions are classified", testClassification},
 		{"a Shoot that moves to another seed reports whether that is ready", testMigrationConstraint},
+		{"a Seed is remembered after its deletion", testRegisteredSeeds},
 		{"a managed seed has the label of the seed of its Shoot", testManagedSeedLabel},
 		{"a set of managed seeds has as many as it says", testManagedSeedSet},
 		{"a Plant reports the health of its cluster", testPlant},

@@ -264,3 +264,17 @@ func testMigrationConstraint(t *testing.T, g *garden) {
 	env.AwaitGone(t, g.client, from)
 	env.AwaitGone(t, g.client, to)
 }
+
+func testRegisteredSeeds(t *testing.T, g *garden) {
+	seed := builder.Seed("registered")
+	g.create(t, seed)
+	remembered := func(configMap *corev1.ConfigMap) error {
+		if _, found := configMap.Data[seed.Name]; !found {
+			return fmt.Errorf("the names are %v", configMap.Data)
+		}
+		return nil
+	}
+	env.Await(t, g.client, env.Named[*corev1.ConfigMap]("garden", "registered-seeds"), remembered)
+	g.delete(t, seed)
+	env.Await(t, g.client, env.Named[*corev1.ConfigMap]("garden", "registered-seeds"), remembered)
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,6 +87,22 @@ func TestGardenAdmission(t *testing.T) {
 	if err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(valid), valid); err != nil || valid.Annotations["defaulted"] != "false" {
 		t.Errorf("annotations after an update are %v (%v)", valid.Annotations, err)
 	}
+
+	// All webhooks are disabled.
+	if err := webhook.Add(mgr, webhook.Options{Name: "admission-test", Namespace: of, URL: address + ":443"}); err != nil {
+		t.Fatal(err)
+	}
+	watching, err := client.NewWithWatch(e.Config, client.Options{Scheme: e.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	validating := env.Named[*admissionregistrationv1.ValidatingWebhookConfiguration]("", "gardener-extension-admission-test")
+	env.Await(t, watching, validating, func(c *admissionregistrationv1.ValidatingWebhookConfiguration) error {
+		if len(c.Webhooks) > 0 {
+			return fmt.Errorf("it has webhook %q", c.Webhooks[0].Name)
+		}
+		return nil
+	})
 }
 
 // awaitRefusal creates an object until it is refused. It cannot be watched when an API server has observed the registration of a webhook.

@@ -199,8 +199,21 @@ func (g *garden) testInstallation(t *testing.T) {
 		return nil
 	}, client.InNamespace("seed-"+seedName), client.MatchingFields{"metadata.name": "extension-tiny-x"})
 
-	// With the ControllerInstallation, all its objects are deleted.
+	// With the ControllerInstallation, all its objects are deleted. It waits for its namespace, which the test finalizes in place of kube-controller-manager.
 	if err := g.c.Delete(t.Context(), installation); err != nil {
+		t.Fatal(err)
+	}
+	namespace = env.Await(t, g.c, namespace, func(n *corev1.Namespace) error {
+		if n.DeletionTimestamp == nil {
+			return errors.New("it is not deleted")
+		}
+		return nil
+	})
+	if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(installation), installation); err != nil {
+		t.Errorf("ControllerInstallation while its namespace exists: %v", err)
+	}
+	namespace.Spec.Finalizers = nil
+	if err := g.c.SubResource("finalize").Update(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}
 	env.AwaitList(t, g.c, env.None[*corev1beta1.ControllerInstallation])

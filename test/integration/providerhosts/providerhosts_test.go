@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
@@ -41,6 +42,7 @@ import (
 	"gardener.cloud/gardener/internal/provider/hosts"
 	"gardener.cloud/gardener/internal/provider/hosts/hoststest"
 	"gardener.cloud/gardener/pkg/extension/contract"
+	"gardener.cloud/gardener/pkg/extension/options"
 	"gardener.cloud/gardener/pkg/helm"
 	"gardener.cloud/gardener/test/builder"
 	"gardener.cloud/gardener/test/env"
@@ -54,6 +56,28 @@ const (
 
 // start runs provider-hosts with API servers, as the ServiceAccount of its chart, so that what its role lacks shows.
 func start(t *testing.T) (client.WithWatch, *rest.Config) {
+	t.Helper()
+	c, config := install(t, extension, nil, namespace)
+	env.AwaitServed[*hostsv1alpha1.Host](t, c)
+	env.AwaitServed[*hostsv1alpha1.HostClaim](t, c)
+	env.AwaitServed[*hostsv1alpha1.AddressPool](t, c)
+	env.AwaitServed[*hostsv1alpha1.AddressClaim](t, c)
+	create(t, c, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloudprovider"}})
+	o := hosts.NewOptions()
+	o.ExtensionClasses = []string{"shoot", "seed"}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.WebhookNamespace, o.WebhookMode, o.WebhookServerHost, o.WebhookServerPort = extension, "url", "127.0.0.1", listener.Addr().(*net.TCPAddr).Port
+	o.WebhookURL = listener.Addr().String()
+	_ = listener.Close()
+	run(t, config, extension, o)
+	return c, config
+}
+
+// install starts API servers with namespaces, and creates what the chart has for one of them, with what gardenlet or gardener-operator adds to its values.
+func install(t *testing.T, in string, gardener map[string]any, others ...string) (client.WithWatch, *rest.Config) {
 	t.Helper()
 	logf.SetLogger(logr.Discard())
 	e := env.Start(t, env.Lenient())
@@ -77,7 +101,7 @@ func start(t *testing.T) (client.WithWatch, *rest.Config) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{namespace, extension} {
+	for _, name := range append(others, in) {
 		create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	archive, err := charts.Archive(charts.ProviderHosts)
@@ -85,7 +109,8 @@ func start(t *testing.T) (client.WithWatch, *rest.Config) {
 		t.Fatal(err)
 	}
 	rendered, err := helm.Render(archive, helm.Release{
-		Name: hosts.Name, Namespace: extension, Kubernetes: version.Info{GitVersion: "v1.36.3", Major: "1", Minor: "36"}, Values: map[string]any{"image": image},
+		Name: hosts.Name, Namespace: in, Kubernetes: version.Info{GitVersion: "v1.36.3", Major: "1", Minor: "36"},
+		Values: map[string]any{"image": image, "gardener": gardener},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -93,37 +118,25 @@ func start(t *testing.T) (client.WithWatch, *rest.Config) {
 	for _, object := range rendered {
 		create(t, c, object)
 	}
-	env.AwaitServed[*hostsv1alpha1.Host](t, c)
-	env.AwaitServed[*hostsv1alpha1.HostClaim](t, c)
-	env.AwaitServed[*hostsv1alpha1.AddressPool](t, c)
-	env.AwaitServed[*hostsv1alpha1.AddressClaim](t, c)
-	create(t, c, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloudprovider"}})
-	run(t, e.Config)
 	return c, e.Config
 }
 
-func run(t *testing.T, config *rest.Config) {
+// run runs it as the ServiceAccount of the chart in a namespace.
+func run(t *testing.T, config *rest.Config, in string, o *options.Options) {
 	t.Helper()
-	o := hosts.NewOptions()
-	o.MetricsBindAddress, o.HealthBindAddress, o.LeaderElectionNamespace, o.HeartbeatNamespace = "0", "0", extension, extension
-	o.ExtensionClasses = []string{"shoot", "seed"}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.WebhookNamespace, o.WebhookMode, o.WebhookServerHost, o.WebhookServerPort = extension, "url", "127.0.0.1", listener.Addr().(*net.TCPAddr).Port
-	o.WebhookURL = listener.Addr().String()
-	_ = listener.Close()
+	o.MetricsBindAddress, o.HealthBindAddress, o.LeaderElectionNamespace, o.HeartbeatNamespace = "0", "0", in, in
 	config = rest.CopyConfig(config)
 	config.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + extension + ":" + hosts.Name,
-		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + extension, "system:authenticated"},
+		UserName: "system:serviceaccount:" + in + ":" + hosts.Name,
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + in, "system:authenticated"},
 	}
 	scheme, err := hosts.NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	mgr, err := o.NewManager(config, scheme, logr.Discard())
+	mgr, err := o.NewManager(config, scheme, logr.Discard(), func(o *manager.Options) {
+		o.Controller.SkipNameValidation = new(true) // tests run it one after the other in a process
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

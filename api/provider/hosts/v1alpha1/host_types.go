@@ -105,7 +105,7 @@ type HostSpec struct {
 type HostPhase string
 
 const (
-	// HostPending hosts have not been checked yet.
+	// HostPending hosts have not been checked, or not since their spec was changed.
 	HostPending HostPhase = "Pending"
 	// HostAvailable hosts may be claimed.
 	HostAvailable HostPhase = "Available"
@@ -113,7 +113,8 @@ const (
 	HostClaimed HostPhase = "Claimed"
 	// HostCleaning hosts are no machines any more. What is left of one is being removed.
 	HostCleaning HostPhase = "Cleaning"
-	// HostFailed hosts are never handed out. The message says why. The annotation gardener.cloud/operation=clean has them cleaned again.
+	// HostFailed hosts are never handed out. The message says why. The annotation gardener.cloud/operation=clean has them cleaned again; one that could not be
+	// reached is cleaned when it comes back.
 	HostFailed HostPhase = "Failed"
 )
 

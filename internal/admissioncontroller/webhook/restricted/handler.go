@@ -44,7 +44,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	if err := h.decode(request, r); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	decisions := &restriction.Values{Garden: fresh{h.Cache, h.Reader}, Clock: h.Clock, Exists: func(ctx context.Context, r *restriction.Request) bool {
+	decisions := &restriction.Values{Garden: fresh{h.Cache, h.Reader}, KubeAPI: h.Reader, Clock: h.Clock, Exists: func(ctx context.Context, r *restriction.Request) bool {
 		return h.exists(ctx, request.Kind, r)
 	}}
 	err := h.Decide(decisions, ctx, r)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
 )
 
@@ -27,7 +28,7 @@ const Name = "CustomVerbAuthorizer"
 const (
 	// verbWhitelist guards spec.tolerations.whitelist of a Project.
 	verbWhitelist = "modify-spec-tolerations-whitelist"
-	// verbMembers guards the users and groups in spec.members of a Project, and spec.owner.
+	// verbMembers guards the users and groups in spec.members of a Project, the roles by which ServiceAccounts manage members, and spec.owner.
 	verbMembers = "manage-members"
 	// verbKubernetes, verbMachineImages and verbProviderConfig guard fields in the spec of a NamespacedCloudProfile.
 	verbKubernetes     = "modify-spec-kubernetes"
@@ -90,7 +91,7 @@ func changes(a admission.Attributes) []change {
 			old = &corev1beta1.Project{}
 		}
 		guard(!apiequality.Semantic.DeepEqual(whitelist(obj), whitelist(old)), verbWhitelist, "spec.tolerations.whitelist")
-		guard(membersChange(obj, old, update, a.GetUserInfo()), verbMembers, "users and groups in spec.members, and spec.owner")
+		guard(membersChange(obj, old, update, a.GetUserInfo()), verbMembers, "users and groups in spec.members, roles of ServiceAccounts that manage members, and spec.owner")
 	case *corev1beta1.NamespacedCloudProfile:
 		old, ok := a.GetOldObject().(*corev1beta1.NamespacedCloudProfile)
 		if !ok {
@@ -122,7 +123,7 @@ func whitelist(project *corev1beta1.Project) []corev1beta1.Toleration {
 // Project chooses its owner.
 func membersChange(project, old *corev1beta1.Project, update bool, requester user.Info) bool {
 	if !update {
-		members := usersAndGroups(project.Spec.Members)
+		members := managed(project.Spec.Members)
 		if project.Spec.Owner != nil {
 			delete(members, *project.Spec.Owner)
 		}
@@ -131,24 +132,36 @@ func membersChange(project, old *corev1beta1.Project, update bool, requester use
 	if is(old.Spec.Owner, requester) {
 		return false
 	}
-	return !apiequality.Semantic.DeepEqual(usersAndGroups(project.Spec.Members), usersAndGroups(old.Spec.Members)) ||
+	return !apiequality.Semantic.DeepEqual(managed(project.Spec.Members), managed(old.Spec.Members)) ||
 		!apiequality.Semantic.DeepEqual(project.Spec.Owner, old.Spec.Owner)
 }
 
-// usersAndGroups are the users and groups among the members, with their roles. Members may manage ServiceAccounts.
-func usersAndGroups(members []corev1beta1.ProjectMember) map[rbacv1.Subject]sets.Set[string] {
+// managingRoles lead to the verb: their members have it, or create tokens of ServiceAccounts that have it.
+var managingRoles = sets.New(constants.ProjectMemberOwner, constants.ProjectMemberUserAccessManager, constants.ProjectMemberServiceAccountManager)
+
+// managed are the members that only users with the verb may change, with their roles: users, groups, and ServiceAccounts with one of
+// managingRoles.
+func managed(members []corev1beta1.ProjectMember) map[rbacv1.Subject]sets.Set[string] {
 	out := map[rbacv1.Subject]sets.Set[string]{}
 	for _, member := range members {
-		_, _, err := serviceaccount.SplitUsername(member.Name)
-		if member.Kind == rbacv1.GroupKind || member.Kind == rbacv1.UserKind && err != nil {
-			roles := sets.New(member.Roles...)
-			if member.Role != "" {
-				roles.Insert(member.Role)
-			}
-			out[member.Subject] = roles
+		roles := sets.New(member.Roles...)
+		if member.Role != "" {
+			roles.Insert(member.Role)
 		}
+		if isServiceAccount(member.Subject) {
+			if roles = roles.Intersection(managingRoles); len(roles) == 0 {
+				continue
+			}
+		}
+		out[member.Subject] = roles
 	}
 	return out
+}
+
+// isServiceAccount reports whether a subject is a ServiceAccount, by its kind or by the name of its user.
+func isServiceAccount(subject rbacv1.Subject) bool {
+	_, _, err := serviceaccount.SplitUsername(subject.Name)
+	return subject.Kind == rbacv1.ServiceAccountKind || subject.Kind == rbacv1.UserKind && err == nil
 }
 
 // is reports whether a user is the subject.

@@ -35,6 +35,11 @@ func TestValidate(t *testing.T) {
 	whitelisting.Spec.Tolerations = &corev1beta1.ProjectTolerations{Whitelist: []corev1beta1.Toleration{{Key: "key"}}}
 	promoted := project("carol", person("bob"))
 	promoted.Spec.Members[0].Roles = []string{"admin"}
+	withRole := func(member rbacv1.Subject, role string) *corev1beta1.Project {
+		p := project("carol", member)
+		p.Spec.Members[0].Roles = []string{role}
+		return p
+	}
 	profile := func(change func(*corev1beta1.NamespacedCloudProfileSpec)) *corev1beta1.NamespacedCloudProfile {
 		p := &corev1beta1.NamespacedCloudProfile{}
 		change(&p.Spec)
@@ -65,6 +70,10 @@ func TestValidate(t *testing.T) {
 		"another user adds a group":             {obj: project("carol", rbacv1.Subject{Kind: rbacv1.GroupKind, Name: "g"}), old: project("carol"), verb: "manage-members projects"},
 		"another user adds a ServiceAccount":    {obj: project("carol", robot), old: project("carol")},
 		"another user adds one as a user":       {obj: project("carol", person("system:serviceaccount:n:robot")), old: project("carol")},
+		"another user makes one a uam":          {obj: withRole(robot, "uam"), old: project("carol", robot), verb: "manage-members projects"},
+		"another user makes one the owner":      {obj: withRole(person("system:serviceaccount:n:robot"), "owner"), old: project("carol"), verb: "manage-members projects"},
+		"another user lets one manage others":   {obj: withRole(robot, "serviceaccountmanager"), old: project("carol"), verb: "manage-members projects"},
+		"another user makes one an admin":       {obj: withRole(robot, "admin"), old: project("carol", robot)},
 		"a user becomes the owner":              {obj: project("alice", person("bob")), old: project("carol", person("bob")), verb: "manage-members projects"},
 		"members in another order":              {obj: project("carol", person("a"), person("b")), old: project("carol", person("b"), person("a"))},
 		"a profile with machine types": {obj: profile(func(s *corev1beta1.NamespacedCloudProfileSpec) {

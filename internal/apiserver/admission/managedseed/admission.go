@@ -94,6 +94,10 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	}
 	errs := checkShoot(shoot)
 	if a.GetOperation() == admission.Create {
+		// It would be in the way of the deletion. Those that exist can be changed still.
+		if shoot.DeletionTimestamp != nil {
+			errs = append(errs, field.Invalid(shootPath, shoot.Name, "the Shoot is being deleted"))
+		}
 		others := &seedmanagementv1alpha1.ManagedSeedList{}
 		if err := p.GardenCache.List(ctx, others, client.InNamespace(managedSeed.Namespace), client.MatchingFields{"spec.shoot.name": shoot.Name}); err != nil {
 			return apierrors.NewInternalError(fmt.Errorf("list ManagedSeeds: %w", err))
@@ -130,8 +134,11 @@ func (p *Plugin) of(ctx context.Context, a admission.Attributes) (*seedmanagemen
 		return managedSeed, nil, nil
 	}
 	key := client.ObjectKey{Namespace: managedSeed.Namespace, Name: managedSeed.Spec.Shoot.Name}
-	shoot := &corev1beta1.Shoot{}
-	switch err := p.GardenCache.Get(ctx, key, shoot); {
+	shoot, opts := &corev1beta1.Shoot{}, []client.GetOption(nil)
+	if a.GetOperation() == admission.Create { // that its deletion has begun a moment ago counts
+		opts = append(opts, initializer.Fresh)
+	}
+	switch err := p.GardenCache.Get(ctx, key, shoot, opts...); {
 	case apierrors.IsNotFound(err):
 		return managedSeed, nil, invalid(managedSeed, field.ErrorList{field.Invalid(shootPath, key.Name, "Shoot not found")})
 	case err != nil:

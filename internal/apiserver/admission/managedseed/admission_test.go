@@ -61,8 +61,10 @@ func given(t *testing.T, shootName string, spec corev1beta1.SeedSpec) *seedmanag
 }
 
 func plugin(t *testing.T) *managedseed.Plugin {
+	going := shoot("going", nil)
+	going.DeletionTimestamp, going.Finalizers = new(metav1.Now()), []string{"gardener"}
 	reader := admissiontest.Reader(t,
-		shoot("fit", nil), shoot("taken", nil),
+		shoot("fit", nil), shoot("taken", nil), going,
 		shoot("plain", func(s *corev1beta1.ShootSpec) { s.DNS = nil }),
 		shoot("ingress", func(s *corev1beta1.ShootSpec) {
 			s.Addons = &corev1beta1.Addons{NginxIngress: &corev1beta1.NginxIngress{Addon: corev1beta1.Addon{Enabled: true}}}
@@ -135,6 +137,7 @@ func TestValidate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		shoot  string
 		change func(*corev1beta1.SeedSpec)
+		update bool
 		path   string // of the error, if there is one
 	}{
 		"fits":                   {},
@@ -152,6 +155,8 @@ func TestValidate(t *testing.T) {
 		"Shoot with an ingress":  {shoot: "ingress", path: "spec.shoot.name"},
 		"Shoot without scaling":  {shoot: "fixed", path: "spec.shoot.name"},
 		"Shoot without workers":  {shoot: "workerless", path: "spec.shoot.name"},
+		"Shoot in deletion":      {shoot: "going", path: "spec.shoot.name"},
+		"Shoot is deleted later": {shoot: "going", update: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec, name := complete(), tc.shoot
@@ -161,7 +166,11 @@ func TestValidate(t *testing.T) {
 			if name == "" {
 				name = "fit"
 			}
-			err := plugin(t).Validate(t.Context(), admissiontest.Request{Object: given(t, name, spec)}.Attributes(), nil)
+			request := admissiontest.Request{Object: given(t, name, spec)}
+			if tc.update {
+				request.Old = given(t, name, spec)
+			}
+			err := plugin(t).Validate(t.Context(), request.Attributes(), nil)
 			if tc.path == "" && err != nil || tc.path != "" && (admissiontest.Reason(err) != metav1.StatusReasonInvalid || !strings.Contains(err.Error(), tc.path+": ")) {
 				t.Errorf("Validate() = %v, want an error at %q", err, tc.path)
 			}

@@ -119,20 +119,25 @@ func (p *Plugin) checkReferences(ctx context.Context, a admission.Attributes, ob
 	return nil
 }
 
-// authorize refuses references to objects that the user may not read: controllers read them for the user.
+// authorize refuses references to objects that the user may not read: controllers read them for the user. Who reads a Secret has the
+// credentials; who reads a WorkloadIdentity has not, so for one of another project users need the permission to update it.
 func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, ref reference) error {
+	verb, shownVerb := "get", "read"
+	if ref.kind == "WorkloadIdentity" && ref.key.Namespace != a.GetNamespace() {
+		verb, shownVerb = "update", "update"
+	}
 	decision, _, err := p.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: a.GetUserInfo(), Verb: "get", APIGroup: ref.group(), APIVersion: ref.version(), Resource: ref.resource(),
+		User: a.GetUserInfo(), Verb: verb, APIGroup: ref.group(), APIVersion: ref.version(), Resource: ref.resource(),
 		Namespace: ref.key.Namespace, Name: ref.key.Name, ResourceRequest: true,
 	})
 	switch {
 	case decision == authorizer.DecisionAllow:
 		return nil
 	case err != nil:
-		return apierrors.NewInternalError(fmt.Errorf("authorize %q to read %s %q: %w", a.GetUserInfo().GetName(), ref.kind, shown(ref.key), err))
+		return apierrors.NewInternalError(fmt.Errorf("authorize %q to %s %s %q: %w", a.GetUserInfo().GetName(), shownVerb, ref.kind, shown(ref.key), err))
 	}
-	return admission.NewForbidden(a, fmt.Errorf("%s: user %q may not read %s %q, so must not refer to it",
-		ref.path, a.GetUserInfo().GetName(), ref.kind, shown(ref.key)))
+	return admission.NewForbidden(a, fmt.Errorf("%s: user %q may not %s %s %q, so must not refer to it",
+		ref.path, a.GetUserInfo().GetName(), shownVerb, ref.kind, shown(ref.key)))
 }
 
 // checkQuotas allows one Quota of each scope per binding, as it would not be clear which of two is valid.

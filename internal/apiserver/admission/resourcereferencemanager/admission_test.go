@@ -52,7 +52,8 @@ func stored() []client.Object {
 	return []client.Object{
 		&corev1.Secret{ObjectMeta: meta("secret")}, &corev1.ConfigMap{ObjectMeta: meta("config")},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "backup"}},
-		&securityv1alpha1.WorkloadIdentity{ObjectMeta: meta("identity")}, &corev1beta1.InternalSecret{ObjectMeta: meta("internal")},
+		&securityv1alpha1.WorkloadIdentity{ObjectMeta: meta("identity")}, &securityv1alpha1.WorkloadIdentity{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "identity"}},
+		&corev1beta1.InternalSecret{ObjectMeta: meta("internal")},
 		quota("project", "Project"), quota("second", "Project"), quota("credentials", "Secret"),
 		&corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "seed"}},
 		&corev1beta1.ExposureClass{ObjectMeta: metav1.ObjectMeta{Name: "internet"}},
@@ -218,6 +219,8 @@ func TestOtherReferences(t *testing.T) {
 		}
 		return b
 	}
+	otherIdentity := credentialsBinding("security.gardener.cloud/v1alpha1", "WorkloadIdentity", "identity")
+	otherIdentity.CredentialsRef.Namespace = "garden"
 	bucket := func(seed, secret string) *corev1beta1.BackupBucket {
 		return &corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "empty"}, Spec: corev1beta1.BackupBucketSpec{
 			SeedName: &seed, CredentialsRef: &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: secret},
@@ -242,31 +245,34 @@ func TestOtherReferences(t *testing.T) {
 		denied  string
 		want    metav1.StatusReason
 	}{
-		"SecretBinding":                             {request: admissiontest.Request{Object: secretBinding(func(*corev1beta1.SecretBinding) {})}},
-		"SecretBinding to a secret of another":      {request: admissiontest.Request{Object: secretBinding(func(b *corev1beta1.SecretBinding) { b.SecretRef.Namespace = "other" })}, want: forbidden},
-		"SecretBinding to what one may not read":    {request: admissiontest.Request{Object: secretBinding(func(*corev1beta1.SecretBinding) {})}, denied: "get secrets", want: forbidden},
-		"SecretBinding with a missing quota":        {request: admissiontest.Request{Object: secretBinding(func(b *corev1beta1.SecretBinding) { b.Quotas = []corev1.ObjectReference{{Name: "x"}} })}, want: forbidden},
-		"CredentialsBinding":                        {request: admissiontest.Request{Object: credentialsBinding("v1", "Secret", "secret", "project", "credentials")}},
-		"CredentialsBinding to an identity":         {request: admissiontest.Request{Object: credentialsBinding("security.gardener.cloud/v1alpha1", "WorkloadIdentity", "identity")}},
-		"CredentialsBinding to an internal secret":  {request: admissiontest.Request{Object: credentialsBinding("core.gardener.cloud/v1beta1", "InternalSecret", "internal")}},
-		"CredentialsBinding to a missing identity":  {request: admissiontest.Request{Object: credentialsBinding("security.gardener.cloud/v1alpha1", "WorkloadIdentity", "x")}, want: forbidden},
-		"CredentialsBinding with two of one scope":  {request: admissiontest.Request{Object: credentialsBinding("v1", "Secret", "secret", "project", "second")}, want: forbidden},
-		"CredentialsBinding with a forbidden quota": {request: admissiontest.Request{Object: credentialsBinding("v1", "Secret", "secret", "project")}, denied: "get quotas", want: forbidden},
-		"BackupBucket":                              {request: admissiontest.Request{Object: bucket("seed", "backup")}, denied: "get secrets"},
-		"BackupBucket of a missing seed":            {request: admissiontest.Request{Object: bucket("x", "backup")}, want: forbidden},
-		"BackupBucket with a missing secret":        {request: admissiontest.Request{Object: bucket("seed", "x")}, want: forbidden},
-		"BackupBucket with entries goes":            {request: admissiontest.Request{Resource: "backupbuckets", Old: &corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "full"}}}, want: forbidden},
-		"BackupBucket without entries goes":         {request: admissiontest.Request{Resource: "backupbuckets", Old: bucket("seed", "backup")}},
-		"all BackupBuckets go":                      {request: admissiontest.Request{Resource: "backupbuckets", Collection: true}, want: forbidden},
-		"a Seed goes":                               {request: admissiontest.Request{Resource: "seeds", Old: seed("backup")}},
-		"BackupEntry of a missing seed":             {request: admissiontest.Request{Object: &corev1beta1.BackupEntry{ObjectMeta: meta("e"), Spec: corev1beta1.BackupEntrySpec{SeedName: new("x")}}}, want: forbidden},
-		"Seed":                                      {request: admissiontest.Request{Object: seed("backup")}},
-		"Seed with a missing resource":              {request: admissiontest.Request{Object: seed("x")}, want: forbidden},
-		"ControllerRegistration":                    {request: admissiontest.Request{Object: registration("deployment")}},
-		"ControllerRegistration of nothing":         {request: admissiontest.Request{Object: registration("x")}, want: forbidden},
-		"Project with a namespace of its own":       {request: admissiontest.Request{Object: project("new", "garden-new")}},
-		"Project with that of another":              {request: admissiontest.Request{Object: project("new", namespace)}, want: forbidden},
-		"Project that keeps its namespace":          {request: admissiontest.Request{Object: project("dev", namespace), Old: project("dev", namespace)}},
+		"SecretBinding":                                        {request: admissiontest.Request{Object: secretBinding(func(*corev1beta1.SecretBinding) {})}},
+		"SecretBinding to a secret of another":                 {request: admissiontest.Request{Object: secretBinding(func(b *corev1beta1.SecretBinding) { b.SecretRef.Namespace = "other" })}, want: forbidden},
+		"SecretBinding to what one may not read":               {request: admissiontest.Request{Object: secretBinding(func(*corev1beta1.SecretBinding) {})}, denied: "get secrets", want: forbidden},
+		"SecretBinding with a missing quota":                   {request: admissiontest.Request{Object: secretBinding(func(b *corev1beta1.SecretBinding) { b.Quotas = []corev1.ObjectReference{{Name: "x"}} })}, want: forbidden},
+		"CredentialsBinding":                                   {request: admissiontest.Request{Object: credentialsBinding("v1", "Secret", "secret", "project", "credentials")}},
+		"CredentialsBinding to an identity":                    {request: admissiontest.Request{Object: credentialsBinding("security.gardener.cloud/v1alpha1", "WorkloadIdentity", "identity")}},
+		"CredentialsBinding to an identity of another project": {request: admissiontest.Request{Object: otherIdentity}},
+		"CredentialsBinding to one that the user only reads":   {request: admissiontest.Request{Object: otherIdentity}, denied: "update workloadidentities", want: forbidden},
+		"CredentialsBinding to an own one that the user reads": {request: admissiontest.Request{Object: credentialsBinding("security.gardener.cloud/v1alpha1", "WorkloadIdentity", "identity")}, denied: "update workloadidentities"},
+		"CredentialsBinding to an internal secret":             {request: admissiontest.Request{Object: credentialsBinding("core.gardener.cloud/v1beta1", "InternalSecret", "internal")}},
+		"CredentialsBinding to a missing identity":             {request: admissiontest.Request{Object: credentialsBinding("security.gardener.cloud/v1alpha1", "WorkloadIdentity", "x")}, want: forbidden},
+		"CredentialsBinding with two of one scope":             {request: admissiontest.Request{Object: credentialsBinding("v1", "Secret", "secret", "project", "second")}, want: forbidden},
+		"CredentialsBinding with a forbidden quota":            {request: admissiontest.Request{Object: credentialsBinding("v1", "Secret", "secret", "project")}, denied: "get quotas", want: forbidden},
+		"BackupBucket":                        {request: admissiontest.Request{Object: bucket("seed", "backup")}, denied: "get secrets"},
+		"BackupBucket of a missing seed":      {request: admissiontest.Request{Object: bucket("x", "backup")}, want: forbidden},
+		"BackupBucket with a missing secret":  {request: admissiontest.Request{Object: bucket("seed", "x")}, want: forbidden},
+		"BackupBucket with entries goes":      {request: admissiontest.Request{Resource: "backupbuckets", Old: &corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "full"}}}, want: forbidden},
+		"BackupBucket without entries goes":   {request: admissiontest.Request{Resource: "backupbuckets", Old: bucket("seed", "backup")}},
+		"all BackupBuckets go":                {request: admissiontest.Request{Resource: "backupbuckets", Collection: true}, want: forbidden},
+		"a Seed goes":                         {request: admissiontest.Request{Resource: "seeds", Old: seed("backup")}},
+		"BackupEntry of a missing seed":       {request: admissiontest.Request{Object: &corev1beta1.BackupEntry{ObjectMeta: meta("e"), Spec: corev1beta1.BackupEntrySpec{SeedName: new("x")}}}, want: forbidden},
+		"Seed":                                {request: admissiontest.Request{Object: seed("backup")}},
+		"Seed with a missing resource":        {request: admissiontest.Request{Object: seed("x")}, want: forbidden},
+		"ControllerRegistration":              {request: admissiontest.Request{Object: registration("deployment")}},
+		"ControllerRegistration of nothing":   {request: admissiontest.Request{Object: registration("x")}, want: forbidden},
+		"Project with a namespace of its own": {request: admissiontest.Request{Object: project("new", "garden-new")}},
+		"Project with that of another":        {request: admissiontest.Request{Object: project("new", namespace)}, want: forbidden},
+		"Project that keeps its namespace":    {request: admissiontest.Request{Object: project("dev", namespace), Old: project("dev", namespace)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := validate(t, tc.request, tc.denied); admissiontest.Reason(err) != tc.want {

@@ -37,7 +37,7 @@ func New(v Values) *Plugin {
 	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), values: v}
 }
 
-// Plugin refuses what clients must not write. Reads Shoots, Seeds, ManagedSeeds, Gardenlets and BackupBuckets, and authorizes clients to read
+// Plugin refuses what clients must not write. Reads Shoots, Seeds, ManagedSeeds, Gardenlets and BackupBuckets, and the ConfigMap registered-seeds, and authorizes clients to read
 // what they refer to.
 type Plugin struct {
 	*admission.Handler
@@ -64,7 +64,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return nil
 	}
 	r := request(a)
-	decisions := &restriction.Values{Garden: p.GardenCache, Clock: p.values.Clock, Exists: p.exists}
+	decisions := &restriction.Values{Garden: p.GardenCache, KubeAPI: p.KubeAPI, Clock: p.values.Clock, Exists: p.exists}
 	if p.decides(r) {
 		if err := p.values.Decide(decisions, ctx, r); err != nil {
 			return refusal(a, err)

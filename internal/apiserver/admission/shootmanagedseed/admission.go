@@ -43,8 +43,11 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if a.GetResource().GroupResource() != corev1beta1.SchemeGroupVersion.WithResource("shoots").GroupResource() || a.GetSubresource() != "" {
 		return nil
 	}
-	managedSeeds := &seedmanagementv1alpha1.ManagedSeedList{}
-	if err := p.GardenCache.List(ctx, managedSeeds, client.InNamespace(a.GetNamespace())); err != nil {
+	managedSeeds, opts := &seedmanagementv1alpha1.ManagedSeedList{}, []client.ListOption{client.InNamespace(a.GetNamespace())}
+	if a.GetOperation() == admission.Delete { // a deletion cannot be undone: one that was just created counts
+		opts = append(opts, initializer.Fresh)
+	}
+	if err := p.GardenCache.List(ctx, managedSeeds, opts...); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("list ManagedSeeds in namespace %q: %w", a.GetNamespace(), err))
 	}
 	for i := range managedSeeds.Items {

@@ -1,13 +1,18 @@
 package shootmanagedseed_test
 
 import (
+	"context"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/apiserver/admission/admissiontest"
+	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
 	"gardener.cloud/gardener/internal/apiserver/admission/shootmanagedseed"
 )
 
@@ -49,7 +54,15 @@ func TestValidate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tc.request.Resource = "shoots"
 			p := shootmanagedseed.New()
-			p.GardenCache = admissiontest.Reader(t, managedSeed, seed)
+			p.GardenCache = interceptor.NewClient(admissiontest.Reader(t, managedSeed, seed), interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+					// Of one that was just created, the cache may not know.
+					if fresh := slices.Contains(opts, client.ListOption(initializer.Fresh)); fresh != (tc.request.Object == nil) {
+						t.Errorf("ManagedSeeds are read from etcd: %t", fresh)
+					}
+					return c.List(ctx, list, opts...)
+				},
+			})
 			if err := p.Validate(t.Context(), tc.request.Attributes(), nil); admissiontest.Reason(err) != tc.want {
 				t.Errorf("Validate() = %v, want reason %q", err, tc.want)
 			}

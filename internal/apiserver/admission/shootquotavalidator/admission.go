@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -75,6 +76,9 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 			continue
 		}
 		exceeded, err := p.exceeded(ctx, shoot, own, quota)
+		if errors.Is(err, errType) {
+			return admission.NewForbidden(a, err)
+		}
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}
@@ -194,6 +198,9 @@ func (p *Plugin) exceeded(ctx context.Context, shoot *corev1beta1.Shoot, own *bi
 	if err != nil || profile == nil {
 		return nil, err
 	}
+	if err := p.checkTypes(ctx, shoot, quota); err != nil {
+		return nil, err
+	}
 	used, err := resources(&shoot.Spec, profile)
 	if err != nil {
 		return nil, err
@@ -214,6 +221,35 @@ func (p *Plugin) exceeded(ctx context.Context, shoot *corev1beta1.Shoot, own *bi
 		add(used, more)
 	}
 	return over(used, quota.Spec.Metrics), nil
+}
+
+// errType is that a shoot has a type that a quota cannot count.
+var errType = errors.New("the quota counts only types of the CloudProfile")
+
+// checkTypes refuses types of machines and volumes that only a NamespacedCloudProfile has, if the quota counts what they have: members of the
+// project write that, and could say that a type has less than it has.
+func (p *Plugin) checkTypes(ctx context.Context, shoot *corev1beta1.Shoot, quota *corev1beta1.Quota) error {
+	ref := cloudprofile.Reference(&shoot.Spec)
+	if ref == nil || ref.Kind != constants.CloudProfileReferenceKindNamespacedCloudProfile || !countsTypes(quota.Spec.Metrics) {
+		return nil
+	}
+	own, parent := &corev1beta1.NamespacedCloudProfile{}, &corev1beta1.CloudProfile{}
+	if err := p.GardenCache.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: ref.Name}, own); err != nil {
+		return fmt.Errorf("read NamespacedCloudProfile %q: %w", ref.Name, err)
+	}
+	if err := p.GardenCache.Get(ctx, client.ObjectKey{Name: own.Spec.Parent.Name}, parent); err != nil {
+		return fmt.Errorf("read CloudProfile %q: %w", own.Spec.Parent.Name, err)
+	}
+	for i := range shoot.Spec.Provider.Workers {
+		worker, path := &shoot.Spec.Provider.Workers[i], field.NewPath("spec", "provider", "workers").Index(i)
+		if cloudprofile.FindMachineType(&parent.Spec, worker.Machine.Type) == nil {
+			return fmt.Errorf("%w %q: %s is %q", errType, parent.Name, path.Child("machine", "type"), worker.Machine.Type)
+		}
+		if worker.Volume != nil && worker.Volume.Type != nil && cloudprofile.FindVolumeType(&parent.Spec, *worker.Volume.Type) == nil {
+			return fmt.Errorf("%w %q: %s is %q", errType, parent.Name, path.Child("volume", "type"), *worker.Volume.Type)
+		}
+	}
+	return nil
 }
 
 // sharing returns the other shoots that a quota counts as well: those of the project or of the same credentials, by its scope.

@@ -51,11 +51,26 @@ func TestQuota(t *testing.T) {
 		}}
 	}
 	cpu := corev1.ResourceList{"cpu": resource.MustParse("10")}
+	own := &corev1beta1.NamespacedCloudProfile{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "own"}}
+	own.Spec.Parent = corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "cloud"}
+	own.Status.CloudProfileSpec = &corev1beta1.CloudProfileSpec{
+		Type:         "cloud",
+		MachineTypes: []corev1beta1.MachineType{{Name: "small", CPU: resource.MustParse("2")}, {Name: "free", CPU: resource.MustParse("0")}},
+		VolumeTypes:  []corev1beta1.VolumeType{{Name: "ssd", Class: "premium"}, {Name: "free", Class: "standard"}},
+	}
+	ofOwn := func(machine, volume string) func(*corev1beta1.Shoot) {
+		return func(s *corev1beta1.Shoot) {
+			s.Spec.CloudProfile = &corev1beta1.CloudProfileReference{Kind: "NamespacedCloudProfile", Name: "own"}
+			s.Spec.Provider.Workers[0].Machine.Type, s.Spec.Provider.Workers[0].Volume.Type = machine, &volume
+		}
+	}
 	garden := admissiontest.Reader(t,
 		&corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "cloud"}, Spec: corev1beta1.CloudProfileSpec{
 			MachineTypes: []corev1beta1.MachineType{{Name: "small", CPU: resource.MustParse("2"), Memory: resource.MustParse("8Gi")}},
 			VolumeTypes:  []corev1beta1.VolumeType{{Name: "ssd", Class: "premium"}},
 		}},
+		own,
+		binding("balancers", "balancers"), quota("balancers", "Secret", corev1.ResourceList{"loadbalancer": resource.MustParse("10")}),
 		binding("free", ""), binding("project", "project"), binding("project-too", "project"), binding("disk", "disk"),
 		quota("project", "Project", cpu), quota("disk", "Secret", corev1.ResourceList{"storage.premium": resource.MustParse("100Gi")}),
 		shoot("other", "project-too", 2), shoot("elsewhere", "free", 100),
@@ -72,6 +87,10 @@ func TestQuota(t *testing.T) {
 		"what is left":                       {shoot: shoot("new", "project", 3)},
 		"more than is left, with the others": {shoot: shoot("new", "project", 4), want: metav1.StatusReasonForbidden},
 		"more disks than there are":          {shoot: shoot("new", "disk", 3), want: metav1.StatusReasonForbidden},
+		"a machine type of the CloudProfile": {shoot: shoot("new", "project", 3, ofOwn("small", "ssd"))},
+		"a machine type of the project":      {shoot: shoot("new", "project", 3, ofOwn("free", "ssd")), want: metav1.StatusReasonForbidden},
+		"a volume type of the project":       {shoot: shoot("new", "disk", 1, ofOwn("small", "free")), want: metav1.StatusReasonForbidden},
+		"one that is not counted":            {shoot: shoot("new", "balancers", 3, ofOwn("free", "free"))},
 		"as many as before":                  {shoot: shoot("new", "project", 100), old: shoot("new", "project", 100)},
 		"more than before": {
 			shoot: shoot("new", "project", 101), old: shoot("new", "project", 100),

@@ -54,6 +54,16 @@ func resources(spec *corev1beta1.ShootSpec, profile *corev1beta1.CloudProfileSpe
 	return total, nil
 }
 
+// countsTypes reports whether the size of machines and volumes matters for metrics.
+func countsTypes(metrics corev1.ResourceList) bool {
+	for name := range metrics {
+		if name != metricLoadBalancer {
+			return true
+		}
+	}
+	return false
+}
+
 // storage returns the class and the size of the root volume of a worker's machines.
 func storage(
 	worker *corev1beta1.Worker, machineType *corev1beta1.MachineType, profile *corev1beta1.CloudProfileSpec) (string, resource.Quantity, error,

@@ -18,7 +18,7 @@ import (
 
 func TestValidate(t *testing.T) {
 	bucket := func(shoot string) *corev1beta1.BackupBucket {
-		return &corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: corev1beta1.BackupBucketSpec{
+		return &corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "1"}, Spec: corev1beta1.BackupBucketSpec{
 			ShootRef: &corev1.ObjectReference{Namespace: "garden-dev", Name: shoot},
 		}}
 	}
@@ -43,7 +43,7 @@ func TestValidate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := shootrestriction.New(testclock.NewFakePassiveClock(time.Unix(0, 0)))
 			mine := builder.Shoot("mine")
-			mine.Namespace, mine.Spec.Provider.Workers = "garden-dev", []corev1beta1.Worker{{Name: "control-plane", ControlPlane: &corev1beta1.WorkerControlPlane{}}}
+			mine.Namespace, mine.UID, mine.Spec.Provider.Workers = "garden-dev", "1", []corev1beta1.Worker{{Name: "control-plane", ControlPlane: &corev1beta1.WorkerControlPlane{}}}
 			p.GardenCache, p.KubeAPI = admissiontest.Reader(t, append(tc.stored, mine)...), admissiontest.Reader(t)
 			p.SetAuthorizer(admissiontest.Denying("get secrets"))
 			request := admissiontest.Request{

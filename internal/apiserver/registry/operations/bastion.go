@@ -21,7 +21,6 @@ func bastion() *kind.Kind[operationsv1alpha1.Bastion] {
 		Categories:       []string{"all"},
 		Namespaced:       true,
 		HasStatus:        true,
-		StatusOnCreate:   true,
 		HasGeneration:    true,
 
 		PrepareForCreate: func(b *operationsv1alpha1.Bastion) { heartbeat(b, time.Now()) },

@@ -19,11 +19,14 @@ func keepalive() map[string]string {
 // A Bastion expires an hour after its creation, or after its last heartbeat.
 func TestHeartbeat(t *testing.T) {
 	s := bastion().Strategies(runtime.NewScheme())
-	created := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Annotations: keepalive()}}
+	created := &operationsv1alpha1.Bastion{
+		ObjectMeta: metav1.ObjectMeta{Annotations: keepalive()}, Status: operationsv1alpha1.BastionStatus{ObservedGeneration: new(int64(7))},
+	}
 	s.Create.PrepareForCreate(t.Context(), created)
 	s.Create.Canonicalize(created)
 	first := created.Status.ExpirationTimestamp
-	if first == nil || len(created.Annotations) != 0 || first.Sub(created.Status.LastHeartbeatTimestamp.Time) != time.Hour {
+	if first == nil || len(created.Annotations) != 0 || first.Sub(created.Status.LastHeartbeatTimestamp.Time) != time.Hour ||
+		created.Status.ObservedGeneration != nil {
 		t.Fatalf("new bastion is %+v", created)
 	}
 	old := created.DeepCopy()

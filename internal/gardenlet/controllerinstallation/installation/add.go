@@ -8,7 +8,9 @@ package installation
 
 import (
 	"context"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -27,6 +29,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/chart"
+	"gardener.cloud/gardener/internal/component/extensionobject"
 )
 
 // Label is on a ManagedResource and names its ControllerInstallation.
@@ -67,6 +70,16 @@ func Add(mgr manager.Manager, v Values) error {
 		}
 		return nil
 	})
+	// It ends when the namespace is deleted. One that a user deletes is created again.
+	toOwner := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+		if name, ok := strings.CutPrefix(obj.GetName(), extensionobject.NamespacePrefix); ok {
+			return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: name}}}
+		}
+		return nil
+	})
+	deletions := builder.WithPredicates(predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
+	})
 	return builder.ControllerManagedBy(mgr).Named("controllerinstallation").
 		WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs}).
 		// A change of the ControllerRegistration or ControllerDeployment changes the spec too: the references have resource versions.
@@ -78,9 +91,8 @@ func Add(mgr manager.Manager, v Values) error {
 						e.ObjectOld.Annotations[constants.PodSecurityEnforce] != e.ObjectNew.Annotations[constants.PodSecurityEnforce]
 				},
 			})).
-		Watches(&resourcesv1alpha1.ManagedResource{}, toInstallation, builder.WithPredicates(predicate.Funcs{
-			CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
-		})).
+		Watches(&resourcesv1alpha1.ManagedResource{}, toInstallation, deletions).
+		Watches(&corev1.Namespace{}, toOwner, deletions).
 		Complete(&reconciler{
 			Values: v, gardenCache: v.Garden.GetClient(), seedCache: mgr.GetClient(), charts: &chart.Puller{},
 		})

@@ -63,13 +63,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	objects, err := r.render(ctx, ci, deployment, seed)
 	if err != nil {
-		if statusErr := r.writeConditions(ctx, ci, invalid(err)); statusErr != nil {
-			err = errors.Join(err, statusErr)
-		}
-		if errors.Is(err, chart.ErrInvalid) {
+		statusErr := r.writeConditions(ctx, ci, invalid(err))
+		if statusErr == nil && errors.Is(err, chart.ErrInvalid) {
 			return reconcile.Result{}, reconcile.TerminalError(err)
 		}
-		return kube.Result(err)
+		return kube.Result(errors.Join(err, statusErr))
 	}
 	if err := r.install(ctx, ci, deployment, seed.Spec.Provider.Zones, objects); err != nil {
 		return kube.Result(errors.Join(err, r.writeConditions(ctx, ci, valid(), failed(err))))
@@ -138,6 +136,12 @@ func (r *reconciler) install(
 	ctx context.Context, ci *corev1beta1.ControllerInstallation, deployment *gardencorev1.ControllerDeployment, zones []string,
 	objects []*unstructured.Unstructured,
 ) error {
+	existing := &corev1.Namespace{}
+	if err := r.seedCache.Get(ctx, client.ObjectKey{Name: namespaceName(ci)}, existing); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read namespace %q: %w", namespaceName(ci), err)
+	} else if existing.DeletionTimestamp != nil { // what is applied to it would be deleted too
+		return fmt.Errorf("namespace %q is being deleted", namespaceName(ci))
+	}
 	access := gardenAccess(deployment)
 	own := []client.Object{namespace(ci, zones)}
 	if access {
@@ -201,7 +205,10 @@ func (r *reconciler) remove(ctx context.Context, ci *corev1beta1.ControllerInsta
 	if err := r.revokeAccess(ctx, ci); err != nil {
 		return err
 	}
-	if err := r.seedCache.Delete(ctx, namespace(ci, nil)); client.IgnoreNotFound(err) != nil {
+	// A ControllerInstallation that is created afterwards may have the same name, and must find no namespace that is being deleted.
+	if err := r.seedCache.Delete(ctx, namespace(ci, nil)); err == nil {
+		return nil // the watch triggers when it is deleted
+	} else if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete namespace %q: %w", namespaceName(ci), err)
 	}
 	return kube.RemoveFinalizer(ctx, r.gardenCache, ci, constants.FinalizerControllerInstallation)

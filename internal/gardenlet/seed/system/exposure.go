@@ -123,8 +123,8 @@ func (s *run) deleteFormerServices(ctx context.Context, v gateway.Values) error 
 	}
 	for i := range services.Items {
 		service := &services.Items[i]
-		if service.Name == v.ServiceName {
-			continue
+		if service.Name == v.ServiceName || service.Name == gateway.InternalService {
+			continue // the second one has no load balancer, and pods of control planes may have its address
 		}
 		if record := recordThrough(records.Items, addresses(service), current); record != nil && !takesAddress(v, service) {
 			logf.FromContext(ctx).Info("Keeping a former Service of a handler of ExposureClasses", "service", client.ObjectKeyFromObject(service).String(),

@@ -18,6 +18,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/component/exposure"
+	"gardener.cloud/gardener/internal/component/gateway"
 )
 
 // handlersFrom returns the handlers of a configuration, with defaults.
@@ -158,6 +159,13 @@ func TestDeployHandlers(t *testing.T) {
 	succeed(seedAPI.Update(t.Context(), record))
 	succeed(renamed(new("192.0.2.1")))
 	services("istio-ingress-handler-a/istio-ingressgateway ", "istio-ingress-handler-b/other 192.0.2.1")
+
+	// The Service for pods of control planes is no former one, also when the gateway does not end connections any more.
+	internal := &corev1.Service{}
+	internal.Namespace, internal.Name, internal.Labels = "istio-ingress-handler-b", gateway.InternalService, other.Labels
+	succeed(seedAPI.Create(t.Context(), internal))
+	succeed(renamed(new("192.0.2.1")))
+	services("istio-ingress-handler-a/istio-ingressgateway ", "istio-ingress-handler-b/istio-ingressgateway-internal ", "istio-ingress-handler-b/other 192.0.2.1")
 
 	// The gateway of a former handler stays while a route uses it.
 	route := exposure.Objects(exposure.Values{

@@ -78,7 +78,8 @@ func (s *run) extensionTasks(e extensions) []flow.Task {
 	tasks := []flow.Task{
 		flow.Do("references", "Copying referenced resources", func(ctx context.Context) error { return s.references().Copy(ctx) }).IfPresent("namespace"),
 	}
-	values := extensionobject.Values{Client: s.SeedAPI, Clock: s.Clock, Always: unfinished(s.seed, s.Gardener), Controller: s.controller}
+	// Also if nothing changed in the Extension: what it refers to may have, or an operator has requested it.
+	values := extensionobject.Values{Client: s.SeedAPI, Clock: s.Clock, Always: true, Controller: s.controller}
 	used := []string{"references"}
 	for _, e := range e.desired {
 		task := flow.Await(cmp.Or(e.Timeout, waitTimeout), extension.ID(e.Type), "Waiting for Extension "+e.Type, func(ctx context.Context) error {

@@ -57,10 +57,27 @@ func TestExtensions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, task := range r.newRun(seed).extensionTasks(e) {
-		if err := task.Run(t.Context()); err != nil {
-			t.Fatalf("%s: %v", task.ID, err)
+	reconcileAll := func() *extensionsv1alpha1.Extension {
+		t.Helper()
+		for _, task := range r.newRun(seed).extensionTasks(e) {
+			if err := task.Run(t.Context()); err != nil {
+				t.Fatalf("%s: %v", task.ID, err)
+			}
 		}
+		specified := of("garden", "specified", "")
+		if err := clusters.Seed.Get(t.Context(), client.ObjectKeyFromObject(specified), specified); err != nil {
+			t.Fatal(err)
+		}
+		return specified
+	}
+	first := reconcileAll()
+	first.UID = "1" // the client has none
+	if err := clusters.Seed.Update(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	seed.Status.LastOperation, seed.Status.Gardener = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded}, &corev1beta1.Gardener{}
+	if reconcileAll().ResourceVersion == first.ResourceVersion {
+		t.Error("the Extension is not reconciled again, as its spec is the same: what it refers to may have changed")
 	}
 	if diff := cmp.Diff(map[string]string{"automatic": "seed", "specified": `seed {"a":1}`, "operator": "garden"}, existing(t, clusters.Seed)); diff != "" {
 		t.Errorf("Extensions (-want +got):\n%s", diff)

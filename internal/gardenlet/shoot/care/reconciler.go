@@ -11,6 +11,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/kube"
+	shootobserved "gardener.cloud/gardener/internal/shoot/observed" // "observed" is what this controller has read
 	"gardener.cloud/gardener/internal/shoot/technicalid"
 )
 
@@ -42,6 +43,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.shoots.close(req.NamespacedName)
 		return reconcile.Result{}, nil // its control plane is not in this seed
 	}
+	if err := r.checkNamespace(ctx, shoot); err != nil {
+		r.shoots.close(req.NamespacedName)
+		return reconcile.Result{}, err
+	}
 	o, err := r.observe(ctx, shoot)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -52,4 +57,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return kube.Result(err)
 	}
 	return reconcile.Result{RequeueAfter: r.Config.SyncPeriod.Duration}, nil
+}
+
+// checkNamespace returns an error if the namespace that the status names is that of another control plane. One that does not exist yet, or any more, has
+// no credentials.
+func (r *reconciler) checkNamespace(ctx context.Context, shoot *corev1beta1.Shoot) error {
+	_, err := shootobserved.ReadNamespace(ctx, r.SeedAPI, shoot, shoot.Status.TechnicalID)
+	return client.IgnoreNotFound(err)
 }

@@ -50,6 +50,8 @@ func Connector(scheme *runtime.Scheme, userAgent string, set func(*rest.Config))
 		if err != nil {
 			return nil, err
 		}
+		// A node of a user answers through the API server, and must not lead the gardenlet elsewhere. A redirect is a response like any other.
+		httpClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 		c, err := client.New(config, client.Options{Scheme: scheme, HTTPClient: httpClient})
 		if err != nil {
 			return nil, err

@@ -9,7 +9,31 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
+
+// TestRedirectOfANodeIsNotFollowed is about a node of a user that would lead the gardenlet to other addresses of its networks.
+func TestRedirectOfANodeIsNotFollowed(t *testing.T) {
+	target := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
+	defer target.Close()
+	server := httptest.NewServer(http.RedirectHandler(target.URL+"/path?query", http.StatusFound))
+	defer server.Close()
+	kubeconfig, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{"a": {Server: server.URL}}, Contexts: map[string]*clientcmdapi.Context{"a": {Cluster: "a"}}, CurrentContext: "a",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := Connector(clientgoscheme.Scheme, "test", func(*rest.Config) {})(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.ReachNode(t.Context(), "n"); err != nil {
+		t.Errorf("the node, which responds, is not reached: %v", err)
+	}
+}
 
 func TestReachNode(t *testing.T) {
 	const status = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500}`

@@ -1,10 +1,13 @@
 package lifecycle
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -115,16 +118,21 @@ func TestFlows(t *testing.T) {
 }
 
 // With the feature gate, the gateway gets credentials when kube-apiserver trusts them, also those of a rotation while the shoot is hibernated.
-// The owner of a Shoot can disable it.
+// What tells extensions the kubeconfig, and the pods with it, come after what sends them to the gateway. The owner of a Shoot can disable it.
 func TestGatewayTerminatesTLS(t *testing.T) {
 	r := &reconciler{}
 	r.TerminateTLS = true
 	for name, tc := range map[string]struct {
 		change func(*observed.State)
 		want   string
+		// balanced are the tasks before pods that are sent to the gateway.
+		balanced []string
 	}{
-		"running":    {change: func(*observed.State) {}, want: "gateway-credentials <- exposure, credentials, kube-apiserver-ready"},
-		"hibernated": {change: hibernated, want: "gateway-credentials <- exposure, credentials"},
+		"running": {
+			change: func(*observed.State) {}, want: "gateway-credentials <- exposure, credentials, kube-apiserver-ready",
+			balanced: []string{"generic-kubeconfig", "tokens"},
+		},
+		"hibernated": {change: hibernated, want: "gateway-credentials <- exposure, credentials", balanced: []string{"generic-kubeconfig"}},
 		"disabled": {change: func(o *observed.State) {
 			o.Shoot.Annotations = map[string]string{constants.ShootDisableIstioTLSTermination: "true"}
 		}},
@@ -136,14 +144,28 @@ func TestGatewayTerminatesTLS(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got string
+			var got, balances string
+			var after []string
 			for line := range strings.Lines(f.String()) {
-				if strings.HasPrefix(line, "gateway-credentials") {
+				id, earlier, _ := strings.Cut(strings.TrimSpace(line), " <- ")
+				switch id {
+				case "gateway-credentials":
 					got = strings.TrimSpace(line)
+				case "load-balancing":
+					balances = earlier
+				}
+				if slices.Contains(strings.Split(earlier, ", "), "load-balancing") {
+					after = append(after, id)
 				}
 			}
 			if got != tc.want {
 				t.Errorf("the task is %q, want %q", got, tc.want)
+			}
+			if terminates := tc.want != ""; (balances == "exposure") != terminates {
+				t.Errorf("load-balancing comes after %q", balances)
+			}
+			if diff := cmp.Diff(tc.balanced, after, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("what comes after load-balancing (-want +got):\n%s", diff)
 			}
 		})
 	}

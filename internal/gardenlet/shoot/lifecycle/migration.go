@@ -45,6 +45,9 @@ func (r *reconciler) mayMigrate(ctx context.Context, shoot *corev1beta1.Shoot) e
 		if err := r.SeedAPI.List(ctx, machines, client.InNamespace(namespace)); err != nil {
 			return fmt.Errorf("list Bastions in the seed: %w", err)
 		}
+		if err := state.CheckRestorable(ctx, r.SeedAPI, namespace); err != nil {
+			return err
+		}
 	}
 	if len(machines.Items) > 0 || slices.ContainsFunc(bastions.Items, func(b operationsv1alpha1.Bastion) bool { return mayHaveMachine(&b, shoot) }) {
 		return errors.New("shoot has still Bastions")

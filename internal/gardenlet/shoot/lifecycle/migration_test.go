@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -263,6 +264,13 @@ func TestMayMigrate(t *testing.T) {
 	inSeed := func(namespace string) client.Object {
 		return &extensionsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "b"}}
 	}
+	keeping := func(apiVersion, kind string) client.Object {
+		e := &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--crazy-botany", Name: "dns"}}
+		e.Status.Resources = []corev1beta1.NamedResourceReference{
+			{Name: "kept", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: apiVersion, Kind: kind, Name: "kept"}},
+		}
+		return e
+	}
 	const refused = "shoot has still Bastions"
 	for name, tc := range map[string]struct {
 		constraints []corev1beta1.Condition
@@ -281,6 +289,11 @@ func TestMayMigrate(t *testing.T) {
 		"it has a Bastion that only others keep": {constraints: ready(corev1beta1.ConditionTrue), bastion: bastion("crazy-botany", deleted("example.com/keep"))},
 		"it has a machine whose Bastion only others keep": {
 			constraints: ready(corev1beta1.ConditionTrue), bastion: bastion("crazy-botany", deleted("example.com/keep")), inSeed: inSeed("shoot--dev--crazy-botany"), want: refused,
+		},
+		"an extension that keeps a Secret": {constraints: ready(corev1beta1.ConditionTrue), inSeed: keeping("v1", "Secret")},
+		"an extension that keeps a Role": {
+			constraints: ready(corev1beta1.ConditionTrue), inSeed: keeping("rbac.authorization.k8s.io/v1", "Role"),
+			want: `Extension "dns" refers to Role "kept" in status.resources, and only Secrets and ConfigMaps can be restored`,
 		},
 		"another one has a machine": {constraints: ready(corev1beta1.ConditionTrue), inSeed: inSeed("shoot--dev--other")},
 	} {

@@ -45,14 +45,11 @@ func (r observer) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed *c
 	if o.Namespace = shoot.Status.TechnicalID; o.Namespace == "" {
 		o.Namespace = observed.TechnicalID(o.Project, shoot.Name)
 	}
-	existing := &corev1.Namespace{}
-	if err := r.seedAPI.Get(ctx, client.ObjectKey{Name: o.Namespace}, existing); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("read Namespace %q: %w", o.Namespace, err)
-	}
-	o.HasNamespace = existing.UID != ""
-	if err := observed.OwnNamespace(existing, shoot); o.HasNamespace && err != nil {
+	existing, err := observed.ReadNamespace(ctx, r.seedAPI, shoot, o.Namespace)
+	if client.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
+	o.HasNamespace = err == nil
 	if shoot.HibernationWanted() && shoot.Status.Hibernated {
 		if o.Stopped, err = r.apiServerStopped(ctx, o.Namespace); err != nil {
 			return nil, err

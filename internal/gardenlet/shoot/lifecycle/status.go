@@ -59,7 +59,8 @@ func (s *statusReporter) begun(ctx context.Context, o *observed.State, seedName 
 		if !s.ends() {
 			status.AdvertisedAddresses = o.AdvertisedAddresses()
 			operations, _ = beginOperations(shoot, metav1.NewTime(s.clock.Now()))
-			status.InPlaceUpdates, pendingErr = observed.PendingUpdates(shoot, o.UpdatedPools)
+			restored := s.operation == corev1beta1.LastOperationTypeRestore && !status.Hibernated // a hibernated shoot has no machines
+			status.InPlaceUpdates, pendingErr = observed.PendingUpdates(shoot, o.UpdatedPools, restored)
 		}
 		if n := shoot.Spec.Networking; n != nil {
 			status.Networking = observed.NetworkingStatus(n, status.Networking)

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
+	"gardener.cloud/gardener/internal/shoot/observed"
 	"gardener.cloud/gardener/pkg/errorcode"
 )
 
@@ -87,6 +89,32 @@ func TestFailure(t *testing.T) {
 			}
 			if status.ObservedGeneration != max(shoot.Generation, shoot.Status.ObservedGeneration) || status.Gardener.Version != "v1" {
 				t.Errorf("status is about generation %d, by %q", status.ObservedGeneration, status.Gardener.Version)
+			}
+		})
+	}
+}
+
+// Machines that come from another seed are not known to be updated in place before the extension reports it: what changed during the move has not reached them.
+func TestRestoredPoolsArePending(t *testing.T) {
+	for name, tc := range map[string]struct {
+		operation  corev1beta1.LastOperationType
+		hibernated bool
+		want       []string
+	}{
+		"a restored shoot":                 {operation: corev1beta1.LastOperationTypeRestore, want: []string{"a"}},
+		"a restored one, without machines": {operation: corev1beta1.LastOperationTypeRestore, hibernated: true},
+		"a new one":                        {operation: corev1beta1.LastOperationTypeCreate},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shoot := reconciled().shoot
+			shoot.Spec.Kubernetes.Version, shoot.Status.Hibernated = "1.36.3", tc.hibernated
+			shoot.Spec.Provider.Workers = []corev1beta1.Worker{{Name: "a", UpdateStrategy: new(corev1beta1.ManualInPlaceUpdate)}, {Name: "b"}}
+			s := &statusReporter{gardenCache: garden(t, shoot), clock: clocktesting.NewFakePassiveClock(noon), shoot: shoot, operation: tc.operation, generation: shoot.Generation}
+			if _, err := s.begun(t.Context(), &observed.State{Shoot: shoot}, "here"); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.shoot.Status.ManualUpdatesPending(); !slices.Equal(got, tc.want) {
+				t.Errorf("pools that wait are %v, want %v", got, tc.want)
 			}
 		})
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,11 +99,7 @@ func Delete(ctx context.Context, gardenAPI client.Client, key client.ObjectKey) 
 
 // save writes the state of a control plane to the garden. What an operation that fails again and again has not changed is written after the period only.
 func (r *reconciler) save(ctx context.Context, shoot *corev1beta1.Shoot, saved *corev1beta1.ShootState) error {
-	namespace := &corev1.Namespace{}
-	if err := r.SeedAPI.Get(ctx, client.ObjectKey{Name: shoot.Status.TechnicalID}, namespace); err != nil {
-		return fmt.Errorf("read Namespace %q: %w", shoot.Status.TechnicalID, err)
-	}
-	if err := observed.OwnNamespace(namespace, shoot); err != nil {
+	if _, err := observed.ReadNamespace(ctx, r.SeedAPI, shoot, shoot.Status.TechnicalID); err != nil {
 		return err
 	}
 	spec, err := state.Collect(ctx, r.SeedAPI, shoot.Status.TechnicalID, observed.BackupEntryName(shoot), shoot.Spec.Provider.Workers)

@@ -91,7 +91,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if ptr.Deref(shoot.Spec.SeedName, "") != r.SeedName || !shoot.Status.AnyUpdatePending() {
 		return reconcile.Result{}, nil
 	}
-	left, err := observed.PendingUpdates(shoot, worker.Status.InPlaceUpdates)
+	left, err := observed.PendingUpdates(shoot, worker.Status.InPlaceUpdates, false)
 	if err != nil {
 		return reconcile.Result{}, reconcile.TerminalError(err)
 	}

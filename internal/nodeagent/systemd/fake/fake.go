@@ -17,6 +17,8 @@ type Unit struct {
 	Starts int
 	// Fails is the error with which it does not start.
 	Fails error
+	// Missing is set if the machine has no such unit. It does not start, either.
+	Missing bool
 }
 
 // Systemd has units. The zero value has none. It may be used by several goroutines.
@@ -93,6 +95,9 @@ func (s *Systemd) Restart(_ context.Context, name string) error {
 		if u.Masked {
 			return fmt.Errorf("%w: %s", systemd.ErrMasked, name)
 		}
+		if u.Missing {
+			return fmt.Errorf("unit %s not found", name)
+		}
 		if u.Running = u.Fails == nil; u.Running {
 			u.Starts++
 		}
@@ -115,6 +120,8 @@ func (s *Systemd) State(_ context.Context, name string) (systemd.State, error) {
 	unit := s.Unit(name)
 	state := systemd.State{Load: systemd.LoadLoaded, Active: systemd.ActiveInactive, Sub: "dead"}
 	switch {
+	case unit.Missing:
+		state.Load = systemd.LoadNotFound
 	case unit.Masked:
 		state.Load = systemd.LoadMasked
 	case unit.Running:

@@ -86,6 +86,12 @@ func Add(mgr manager.Manager, v Values) error {
 			predicate.Funcs{
 				UpdateFunc: func(event.UpdateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
 			}))
+	// The deletion ends when the namespace is deleted, and an extension that is needed again waits for that. One that a user deletes is created again.
+	b = b.WatchesMetadata(kube.Metadata(corev1.SchemeGroupVersion.WithKind("Namespace")), handler.EnqueueRequestsFromMapFunc(
+		func(_ context.Context, obj client.Object) []reconcile.Request { return extension.Requests(obj) }),
+		builder.WithPredicates(predicate.Funcs{
+			CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
+		}))
 	for _, kind := range []string{"Secret", "ConfigMap"} {
 		b = b.WatchesMetadata(kube.Metadata(corev1.SchemeGroupVersion.WithKind(kind)), handler.EnqueueRequestsFromMapFunc(r.referring(kind)),
 			builder.WithPredicates(

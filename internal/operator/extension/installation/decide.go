@@ -26,7 +26,7 @@ type plan struct {
 	admissionVirtual, admissionRuntime action
 	// registration is its registration in the virtual garden.
 	registration action
-	// going is whether all parts are removed, as the Extension or the Garden is deleted.
+	// going is whether all parts are removed, as the Extension or the Garden is deleted: the extension itself when no object needs it any more.
 	going bool
 }
 
@@ -53,18 +53,18 @@ func decide(e *operatorv1alpha1.Extension, garden *operatorv1alpha1.Garden) plan
 		// Objects that the extension is responsible for cannot be deleted without it.
 		if requiredRuntime(e) == corev1beta1.ConditionTrue {
 			p.runtime = leave
+			if garden != nil && extension.Chart(e) != nil {
+				p.runtime = install // so that a broken extension can be repaired
+			}
 		}
 		return p
 	}
 	p := plan{runtime: remove}
-	if extension.Chart(e) != nil {
-		switch requiredRuntime(e) {
-		case corev1beta1.ConditionTrue:
-			p.runtime = install
-		case corev1beta1.ConditionFalse:
-		default:
-			p.runtime = leave
-		}
+	switch required := requiredRuntime(e); {
+	case required == corev1beta1.ConditionTrue && extension.Chart(e) != nil:
+		p.runtime = install
+	case required != corev1beta1.ConditionFalse: // objects may need what is installed, also if there is no chart any more
+		p.runtime = leave
 	}
 	virtual := func(given bool) action {
 		switch {

@@ -75,14 +75,19 @@ func TestDecide(t *testing.T) {
 		"the Garden is reconciled":                           {full(requires("True")), processing, but(all(leave, false), func(p *plan) { p.runtime = install })},
 		"only the admission controller in the virtual garden": {full(requires("True"), func(e *operatorv1alpha1.Extension) {
 			e.Spec.Resources, e.Spec.Deployment.Extension, e.Spec.Deployment.Admission.RuntimeCluster = nil, nil, nil
-		}), succeeded, but(all(remove, false), func(p *plan) { p.admissionVirtual = install })},
-		"only resources":                                      {full(requires("True"), func(e *operatorv1alpha1.Extension) { e.Spec.Deployment = nil }), succeeded, but(all(remove, false), func(p *plan) { p.registration = install })},
-		"the Garden has only succeeded in part":               {full(requires("True")), halfway, but(all(leave, false), func(p *plan) { p.runtime = install })},
-		"no Garden":                                           {full(requires("False")), nil, all(remove, true)},
-		"the Garden is deleted":                               {full(requires("False")), deleting, all(remove, true)},
-		"the Garden is deleted, with objects":                 {full(requires("True")), deleting, but(all(remove, true), func(p *plan) { p.runtime = leave })},
+		}), succeeded, but(all(remove, false), func(p *plan) { p.runtime, p.admissionVirtual = leave, install })},
+		"no chart any more, with objects":       {full(requires("True"), func(e *operatorv1alpha1.Extension) { e.Spec.Deployment = nil }), succeeded, but(all(remove, false), func(p *plan) { p.runtime, p.registration = leave, install })},
+		"only resources":                        {full(requires("False"), func(e *operatorv1alpha1.Extension) { e.Spec.Deployment = nil }), succeeded, but(all(remove, false), func(p *plan) { p.registration = install })},
+		"the Garden has only succeeded in part": {full(requires("True")), halfway, but(all(leave, false), func(p *plan) { p.runtime = install })},
+		"no Garden":                             {full(requires("False")), nil, all(remove, true)},
+		"the Garden is deleted":                 {full(requires("False")), deleting, all(remove, true)},
+		"the Garden is deleted, with objects":   {full(requires("True")), deleting, but(all(remove, true), func(p *plan) { p.runtime = install })},
+		"no Garden, but objects":                {full(requires("True")), nil, but(all(remove, true), func(p *plan) { p.runtime = leave })},
+		"the Garden is deleted, with objects but no chart": {
+			full(requires("True"), func(e *operatorv1alpha1.Extension) { e.Spec.Deployment = nil }), deleting, but(all(remove, true), func(p *plan) { p.runtime = leave }),
+		},
 		"the Extension is deleted":                            {full(requires("False"), gone), succeeded, all(remove, true)},
-		"the Extension is deleted but the garden requires it": {full(requires("True"), gone), succeeded, but(all(remove, true), func(p *plan) { p.runtime = leave })},
+		"the Extension is deleted but the garden requires it": {full(requires("True"), gone), succeeded, but(all(remove, true), func(p *plan) { p.runtime = install })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, decide(tc.extension, tc.garden), cmp.AllowUnexported(plan{})); diff != "" {

@@ -1,6 +1,7 @@
 package installation
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -8,12 +9,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	"gardener.cloud/gardener/internal/chart"
+	"gardener.cloud/gardener/internal/validation/core"
+	operatorvalidation "gardener.cloud/gardener/internal/validation/operator"
 	"gardener.cloud/gardener/test/golden"
 )
 
@@ -163,5 +167,62 @@ func TestVirtualVersion(t *testing.T) {
 	garden.Spec.VirtualCluster.Kubernetes.Version = "x"
 	if _, err := virtualVersion(garden); err == nil {
 		t.Error("virtualVersion() accepts a version that is none")
+	}
+}
+
+// What gardener-apiserver refuses of a registration would never be applied, so that the Extension is refused at once.
+func TestRegistrationIsValid(t *testing.T) {
+	spec := func(change func(*operatorv1alpha1.ExtensionSpec)) func(*operatorv1alpha1.Extension) {
+		return func(e *operatorv1alpha1.Extension) { change(&e.Spec) }
+	}
+	for name, tc := range map[string]struct {
+		change  func(*operatorv1alpha1.Extension)
+		refused bool
+	}{
+		"all":               {change: referring},
+		"the longest name":  {change: func(e *operatorv1alpha1.Extension) { e.Name = strings.Repeat("a", 45) }},
+		"a name with a dot": {change: func(e *operatorv1alpha1.Extension) { e.Name = "a.b" }, refused: true},
+		"a seed selector": {change: spec(func(s *operatorv1alpha1.ExtensionSpec) {
+			s.Deployment.Extension.SeedSelector = &metav1.LabelSelector{}
+			s.Resources[0].Primary = new(false)
+		})},
+		"a seed selector with a primary resource": {change: spec(func(s *operatorv1alpha1.ExtensionSpec) {
+			s.Deployment.Extension.SeedSelector = &metav1.LabelSelector{}
+		}), refused: true},
+		"a seed selector and a primary resource of the garden alone": {change: spec(func(s *operatorv1alpha1.ExtensionSpec) {
+			s.Deployment.Extension.SeedSelector = &metav1.LabelSelector{}
+			s.Resources = []corev1beta1.ControllerResource{{Kind: "Extension", Type: "x", ClusterCompatibility: []corev1beta1.ClusterType{"garden"}}}
+		})},
+		"a resource with a dash": {change: spec(func(s *operatorv1alpha1.ExtensionSpec) {
+			s.Deployment.Resources = []gardencorev1.NamedResourceReference{{
+				Name: "a-b", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "s"},
+			}}
+		}), refused: true},
+		"a placeholder for what is no resource": {change: spec(func(s *operatorv1alpha1.ExtensionSpec) {
+			s.Deployment.Extension.Values = &apiextensionsv1.JSON{Raw: []byte(`{"a":"{{ .resources.b.data.c }}"}`)}
+		}), refused: true},
+		"a resource that is enabled for seeds and gardens": {change: spec(func(s *operatorv1alpha1.ExtensionSpec) {
+			clusters := []corev1beta1.ClusterType{"garden", "seed"}
+			s.Resources = []corev1beta1.ControllerResource{{Kind: "Extension", Type: "x", ClusterCompatibility: clusters, AutoEnable: clusters}}
+		})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := full(tc.change)
+			var errs field.ErrorList
+			for _, object := range registration(e) {
+				switch object := object.(type) {
+				case *gardencorev1.ControllerDeployment:
+					errs = append(errs, core.ValidateControllerDeployment(object)...)
+				case *corev1beta1.ControllerRegistration:
+					errs = append(errs, core.ValidateControllerRegistration(object)...)
+				}
+			}
+			if got := len(errs) > 0; got != tc.refused {
+				t.Errorf("gardener-apiserver refuses: %v, want %v: %v", got, tc.refused, errs)
+			}
+			if errs := operatorvalidation.ValidateExtension(e); len(errs) > 0 != tc.refused {
+				t.Errorf("the Extension is refused: %v, want %v: %v", len(errs) > 0, tc.refused, errs)
+			}
+		})
 	}
 }

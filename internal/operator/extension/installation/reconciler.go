@@ -62,11 +62,23 @@ func (e *pullError) Unwrap() error { return e.error }
 
 // onlyPulls reports whether all that failed was to pull charts.
 func onlyPulls(err error) bool {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { // errors.As would find one of several
-		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !onlyPulls(e) })
+	return only(err, func(err error) bool {
+		var pull *pullError
+		return errors.As(err, &pull)
+	})
+}
+
+// onlyInvalid reports whether only a change can fix all that failed.
+func onlyInvalid(err error) bool {
+	return only(err, func(err error) bool { return errors.Is(err, chart.ErrInvalid) })
+}
+
+// only reports whether a check holds for all errors that are joined. errors.Is and errors.As find one of several.
+func only(err error, check func(error) bool) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !only(e, check) })
 	}
-	var pull *pullError
-	return errors.As(err, &pull)
+	return check(err)
 }
 
 // pass is one reconciliation of an Extension.
@@ -88,7 +100,7 @@ func (r *reconciler) Reconcile(ctx context.Context, e *operatorv1alpha1.Extensio
 	}
 	plan := decide(e, garden)
 	p := &pass{reconciler: r, e: e, garden: garden, going: plan.going}
-	if plan.installs() {
+	if plan.installs() && e.DeletionTimestamp == nil { // API servers refuse new finalizers of what is being deleted
 		if err := kube.AddFinalizer(ctx, r.runtimeCache, e, operatorv1alpha1.FinalizerName); err != nil {
 			return kube.Result(err)
 		}
@@ -113,17 +125,18 @@ func (r *reconciler) Reconcile(ctx context.Context, e *operatorv1alpha1.Extensio
 	case err != nil:
 		status := failed(e, plan, err)
 		if onlyPulls(err) && upToDate(e) && r.allThere(ctx, e, plan) {
-			status = stays(err)
+			status = stays(plan, err)
 			r.warn(e, status)
 		}
-		if statusErr := r.report(ctx, e, status); statusErr != nil && !kube.Routine(statusErr) {
-			err = errors.Join(err, statusErr)
-		}
-		if errors.Is(err, chart.ErrInvalid) {
+		statusErr := r.report(ctx, e, status)
+		if statusErr == nil && onlyInvalid(err) {
 			return reconcile.Result{}, reconcile.TerminalError(err)
 		}
+		if statusErr != nil && !kube.Routine(statusErr) {
+			err = errors.Join(err, statusErr)
+		}
 		return reconcile.Result{}, err
-	case plan.going && plan.runtime == leave:
+	case plan.going && plan.runtime != remove:
 		return kube.Result(r.report(ctx, e, inRuntime()))
 	case plan.going:
 		if err := r.report(ctx, e, deleted()); err != nil {
@@ -150,7 +163,7 @@ func (r *reconciler) allThere(ctx context.Context, e *operatorv1alpha1.Extension
 }
 
 // run does what is planned. When all parts are removed, the registration is removed first, as seeds may need the extension until then, and the
-// extension itself last.
+// extension itself last. As long as objects need it, it is kept up to date, whether the other parts can be removed or not.
 func (p *pass) run(ctx context.Context, plan plan) error {
 	name := p.e.Name
 	removeAdmission := func(ctx context.Context) error {
@@ -176,16 +189,20 @@ func (p *pass) run(ctx context.Context, plan plan) error {
 		}
 		return nil
 	}
+	var errs []error
 	if plan.going {
+		if plan.runtime == install {
+			errs = append(errs, p.installRuntime(ctx))
+		}
 		for _, step := range []func(context.Context) error{removeRegistration, removeAdmission, removeRuntime} {
 			if err := step(ctx); err != nil {
-				return err
+				errs = append(errs, err)
+				break
 			}
 		}
-		return nil
+		return first(errs)
 	}
 	// A part that waits or fails does not keep the others from being installed.
-	var errs []error
 	for _, part := range []struct {
 		action  action
 		install func(context.Context) error
@@ -231,6 +248,12 @@ func (p *pass) installRuntime(ctx context.Context) error {
 		return &waiting{message: fmt.Sprintf("Waiting until the Garden creates PriorityClass %q.", runtimePriorityClass)}
 	} else if err != nil {
 		return fmt.Errorf("read PriorityClass %q: %w", runtimePriorityClass, err)
+	}
+	namespace := kube.Metadata(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := p.runtimeCache.Get(ctx, client.ObjectKey{Name: extension.RuntimeNamespace(p.e.Name)}, namespace); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read namespace %q: %w", extension.RuntimeNamespace(p.e.Name), err)
+	} else if namespace.DeletionTimestamp != nil { // what is applied to it would be deleted too
+		return namespaceDeletion(namespace.Name)
 	}
 	kubernetes, err := p.RuntimeVersion.ServerVersion()
 	if err != nil {
@@ -369,7 +392,13 @@ func (p *pass) apply(ctx context.Context, name, class string, objects []client.O
 	return kube.Apply(ctx, p.runtimeCache, fieldManager, managed...)
 }
 
-// remove deletes a ManagedResource, and when it is gone, the Secrets with its manifests and further objects. Until then it waits.
+// namespaceDeletion is the error of a pass that waits until a namespace is deleted. The watch triggers.
+func namespaceDeletion(name string) error {
+	return &waiting{deletion: true, message: fmt.Sprintf("Waiting until namespace %q is deleted.", name)}
+}
+
+// remove deletes a ManagedResource, and when it is gone, the Secrets with its manifests and further objects. It waits until the ManagedResource and a
+// namespace are deleted.
 func (p *pass) remove(ctx context.Context, name string, further ...client.Object) error {
 	mr, key := &resourcesv1alpha1.ManagedResource{}, client.ObjectKey{Namespace: constants.GardenNamespace, Name: name}
 	reader := client.Reader(p.runtimeCache)
@@ -408,7 +437,7 @@ func (p *pass) remove(ctx context.Context, name string, further ...client.Object
 	return nil
 }
 
-// deleteExisting deletes an object that is in the cache. Most passes find nothing to delete.
+// deleteExisting deletes an object that is in the cache. Most passes find nothing to delete. It waits until a namespace is deleted.
 func (p *pass) deleteExisting(ctx context.Context, object client.Object) error {
 	kind := "Secret"
 	if _, ok := object.(*corev1.Namespace); ok {
@@ -418,12 +447,14 @@ func (p *pass) deleteExisting(ctx context.Context, object client.Object) error {
 	if err := p.runtimeCache.Get(ctx, key, found); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if found.DeletionTimestamp != nil {
-		return nil
+	if found.DeletionTimestamp == nil {
+		logf.FromContext(ctx).Info("Deleting "+kind, "object", key)
+		if err := p.runtimeCache.Delete(ctx, found); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete %s %q: %w", kind, key, err)
+		}
 	}
-	logf.FromContext(ctx).Info("Deleting "+kind, "object", key)
-	if err := p.runtimeCache.Delete(ctx, found); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete %s %q: %w", kind, key, err)
+	if kind == "Namespace" {
+		return namespaceDeletion(key.Name)
 	}
 	return nil
 }

@@ -50,13 +50,21 @@ func failed(e *operatorv1alpha1.Extension, plan plan, err error) extension.Statu
 // upToDate reports whether an Extension was installed as its spec says it.
 func upToDate(e *operatorv1alpha1.Extension) bool {
 	before := kube.Condition(e.Status.Conditions, operatorv1alpha1.ExtensionInstalled)
-	return before != nil && before.Status == corev1beta1.ConditionTrue && before.Reason == operatorv1alpha1.ReasonReconcileSuccess &&
-		e.Status.ObservedGeneration == e.Generation
+	return before != nil && before.Status == corev1beta1.ConditionTrue && ofInstallation(*before) && e.Status.ObservedGeneration == e.Generation
 }
 
 // stays is the status of an extension that is installed and up to date, and could not be reconciled now.
-func stays(err error) extension.Status {
-	return installed(corev1beta1.ConditionTrue, operatorv1alpha1.ReasonReconcileSuccess, "The extension is installed, but cannot be updated: "+err.Error())
+func stays(plan plan, err error) extension.Status {
+	reason := operatorv1alpha1.ReasonReconcileSuccess
+	if plan.going {
+		reason = operatorv1alpha1.ReasonInstalledInRuntime
+	}
+	return installed(corev1beta1.ConditionTrue, reason, "The extension is installed, but cannot be updated: "+err.Error())
+}
+
+// ofInstallation reports whether a condition is of a pass that has installed what it planned.
+func ofInstallation(c corev1beta1.Condition) bool {
+	return c.Reason == operatorv1alpha1.ReasonReconcileSuccess || c.Reason == operatorv1alpha1.ReasonInstalledInRuntime
 }
 
 // warn records a status that differs as an event, too: the condition alone stays True.
@@ -102,7 +110,7 @@ func pending(e *operatorv1alpha1.Extension, wait *waiting) extension.Status {
 // report writes the status. Only a pass that has installed everything has acted on the generation.
 func (r *reconciler) report(ctx context.Context, e *operatorv1alpha1.Extension, status extension.Status) error {
 	for _, condition := range status.Conditions {
-		if condition.Reason == operatorv1alpha1.ReasonReconcileSuccess {
+		if ofInstallation(condition) {
 			status.ObservedGeneration = e.Generation
 		}
 	}

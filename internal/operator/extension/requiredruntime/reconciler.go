@@ -33,7 +33,7 @@ func (r *reconciler) Reconcile(ctx context.Context, e *operatorv1alpha1.Extensio
 	if err := r.runtimeCache.List(ctx, all); err != nil {
 		return reconcile.Result{}, fmt.Errorf("list Extensions: %w", err)
 	}
-	objects, err := r.objects(ctx)
+	objects, err := objects(ctx, r.runtimeCache)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -47,11 +47,11 @@ func (r *reconciler) Reconcile(ctx context.Context, e *operatorv1alpha1.Extensio
 }
 
 // objects returns the kinds and types of the objects of class garden. There are none of a kind that is not defined.
-func (r *reconciler) objects(ctx context.Context) ([]need, error) {
+func objects(ctx context.Context, runtimeCluster client.Reader) ([]need, error) {
 	var found []need
 	for _, k := range kinds {
 		list := k.list.DeepCopyObject().(client.ObjectList) //nolint:forcetypeassert // a copy has its original's type
-		if err := r.runtimeCache.List(ctx, list); meta.IsNoMatchError(err) {
+		if err := runtimeCluster.List(ctx, list); meta.IsNoMatchError(err) {
 			continue
 		} else if err != nil {
 			return nil, fmt.Errorf("list %s: %w", k.name, err)

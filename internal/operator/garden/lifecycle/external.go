@@ -20,6 +20,7 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	"gardener.cloud/gardener/internal/component/extensionobject"
+	"gardener.cloud/gardener/internal/component/workload"
 	operatorextension "gardener.cloud/gardener/internal/operator/extension"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/internal/stage/dns"
@@ -32,6 +33,10 @@ const origin, operator = "origin", "gardener-operator"
 
 // class is that of resources of extensions for the garden itself.
 const class = extensionsv1alpha1.ExtensionClassGarden
+
+// annotationCredentials is on a BackupBucket and a BackupEntry. With other credentials in their Secret it changes, so that they are reconciled:
+// etcd uses a copy.
+const annotationCredentials = "checksum/credentials"
 
 // awaitExtension returns a task that writes a resource of an extension and waits for it. It is retried within the run: the webhook that validates these
 // resources was deployed a moment ago, by the flow before.
@@ -119,6 +124,9 @@ func (s *state) writeRecord(ctx context.Context, r record) error {
 	}
 	v := extensionobject.Values{Client: s.RuntimeAPI, Clock: s.Clock}
 	obj := &extensionsv1alpha1.DNSRecord{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: r.name()}}
+	if err := dns.DeleteChanged(ctx, v, obj, r.provider.Type, r.host, dns.RecordType(address)); err != nil {
+		return err
+	}
 	if err := extensionobject.Apply(ctx, v, obj, func(obj *extensionsv1alpha1.DNSRecord) {
 		metav1.SetMetaDataLabel(&obj.ObjectMeta, origin, operator)
 		metav1.SetMetaDataAnnotation(&obj.ObjectMeta, constants.DNSIPStack, dns.IPStack(s.source.Garden.Spec.RuntimeCluster.Networking.IPFamilies))
@@ -160,6 +168,16 @@ func (s *state) entry() *extensionsv1alpha1.BackupEntry {
 	return &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: s.source.BackupEntryName()}}
 }
 
+// checksum returns a checksum of the data of a Secret in the runtime cluster.
+func (s *state) checksum(ctx context.Context, ref corev1.SecretReference) (string, error) {
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
+	if err := s.RuntimeAPI.Get(ctx, key, secret); err != nil {
+		return "", fmt.Errorf("read Secret %q with the credentials for backups: %w", key, err)
+	}
+	return workload.ChecksumOfData(secret.Data)
+}
+
 // backupTasks write the BackupBucket, and the BackupEntry in it, if the main etcd has backups. The etcd waits for the credentials that the extension
 // then writes.
 func (s *state) backupTasks() []flow.Task {
@@ -173,7 +191,12 @@ func (s *state) backupTasks() []flow.Task {
 	return []flow.Task{
 		awaitExtension(stage.ExtensionTimeout, "backup-bucket", "Waiting until BackupBucket is ready", func(ctx context.Context) error {
 			bucket := s.bucket()
+			credentials, err := s.checksum(ctx, secret)
+			if err != nil {
+				return err
+			}
 			if err := extensionobject.Apply(ctx, v, bucket, func(bucket *extensionsv1alpha1.BackupBucket) {
+				metav1.SetMetaDataAnnotation(&bucket.ObjectMeta, annotationCredentials, credentials)
 				bucket.Spec = extensionsv1alpha1.BackupBucketSpec{DefaultSpec: spec(backup.Provider, backup.ProviderConfig), Region: region, SecretRef: secret}
 			}); err != nil {
 				return err
@@ -186,7 +209,12 @@ func (s *state) backupTasks() []flow.Task {
 				return fmt.Errorf("read BackupBucket %q: %w", bucket.Name, err)
 			}
 			used := ptr.Deref(bucket.Status.GeneratedSecretRef, secret)
+			credentials, err := s.checksum(ctx, used)
+			if err != nil {
+				return err
+			}
 			if err := extensionobject.Apply(ctx, v, entry, func(entry *extensionsv1alpha1.BackupEntry) {
+				metav1.SetMetaDataAnnotation(&entry.ObjectMeta, annotationCredentials, credentials)
 				entry.Spec = extensionsv1alpha1.BackupEntrySpec{
 					DefaultSpec: spec(backup.Provider, backup.ProviderConfig), Region: region, SecretRef: used, BucketName: bucket.Name,
 					BackupBucketProviderStatus: bucket.Status.ProviderStatus,

@@ -6,9 +6,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 )
@@ -155,5 +157,51 @@ func TestDNSRecords(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("DNSRecords (-want +got):\n%s", diff)
+	}
+}
+
+// With other credentials in the same Secret, bucket and entry are reconciled: etcd uses a copy. Without a change they are not.
+func TestBackupCredentials(t *testing.T) {
+	l := newLandscape(t)
+	garden := plainGarden()
+	garden.Spec.VirtualCluster.ETCD = &operatorv1alpha1.ETCD{Main: &operatorv1alpha1.ETCDMain{Backup: &operatorv1alpha1.Backup{
+		Provider: "local", SecretRef: corev1.LocalObjectReference{Name: "backup"},
+	}}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "backup"}, Data: map[string][]byte{"key": []byte("old")}}
+	create(t, l.runtime, secret)
+	requested := func() [2]string {
+		t.Helper()
+		s, err := l.observe(t.Context(), garden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range s.backupTasks() {
+			if err := task.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var times [2]string
+		for i, object := range []client.Object{s.bucket(), s.entry()} {
+			if err := l.runtime.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+				t.Fatal(err)
+			}
+			object.SetUID("uid") // a fake cluster gives none
+			if err := l.runtime.Update(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+			times[i] = object.GetAnnotations()[constants.GardenerTimestamp]
+		}
+		return times
+	}
+	first := requested()
+	if second := requested(); second != first {
+		t.Errorf("reconciled without a change: %v, before %v", second, first)
+	}
+	secret.Data["key"] = []byte("new")
+	if err := l.runtime.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	if third := requested(); third[0] == first[0] || third[1] == first[1] {
+		t.Errorf("not reconciled with other credentials: %v, before %v", third, first)
 	}
 }

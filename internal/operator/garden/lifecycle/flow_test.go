@@ -238,6 +238,7 @@ func TestTasksHaveWhatTheyRead(t *testing.T) {
 			t.Parallel()
 			l := newLandscape(t)
 			create(t, l.runtime, append(installed(), garden())...)
+			create(t, l.runtime, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "backup"}})
 			// compose returns the flow for the virtual cluster of a new pass, whose flow for the runtime cluster is done.
 			compose := func() *flow.Flow {
 				t.Helper()

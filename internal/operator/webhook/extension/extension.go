@@ -1,7 +1,7 @@
 // Package extension has the webhooks for Extensions of gardener-operator.
 //
-// Defaulter sets what is absent. Validator refuses Extensions that cannot work, and the deletion of those that are still required. Reads nothing
-// but the requests. Source: concepts.txt, gardener-operator, "Webhooks".
+// Defaulter sets what is absent. Validator refuses Extensions that cannot work, and the deletion of those that are still required, or of their
+// resources. It reads what requires them: the Garden, Extensions, and objects of class garden. Source: concepts.txt, gardener-operator, "Webhooks".
 package extension
 
 import (
@@ -12,11 +12,13 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/operator/extension/requiredruntime"
 	"gardener.cloud/gardener/internal/operator/webhook/defaulting"
 	"gardener.cloud/gardener/internal/operator/webhook/refusal"
 	operatorvalidation "gardener.cloud/gardener/internal/validation/operator"
@@ -44,11 +46,13 @@ func (h *Defaulter) Handle(_ context.Context, request admission.Request) admissi
 
 // Validator handles requests for Extensions.
 type Validator struct {
+	// Reader reads the runtime cluster itself.
+	Reader  client.Reader
 	Decoder admission.Decoder
 }
 
 // Handle implements admission.Handler.
-func (h *Validator) Handle(_ context.Context, request admission.Request) admission.Response {
+func (h *Validator) Handle(ctx context.Context, request admission.Request) admission.Response {
 	extension, old := &operatorv1alpha1.Extension{}, &operatorv1alpha1.Extension{}
 	var err error
 	if request.Operation != admissionv1.Delete {
@@ -67,6 +71,14 @@ func (h *Validator) Handle(_ context.Context, request admission.Request) admissi
 	case admissionv1.Update:
 		if extension.DeletionTimestamp == nil { // nothing must keep its finalizers from being removed
 			errs = operatorvalidation.ValidateExtensionUpdate(extension, old)
+			removed, err := requiredruntime.RequiredOf(ctx, h.Reader, old, extension)
+			if err != nil {
+				return admission.Errored(http.StatusInternalServerError, fmt.Errorf("read what requires the Extension: %w", err))
+			}
+			for _, resource := range removed {
+				errs = append(errs, field.Forbidden(field.NewPath("spec", "resources"),
+					resource+" cannot be removed: the Garden requires it, or an object of class garden, and no other Extension has it"))
+			}
 		}
 	case admissionv1.Delete:
 		if err := required(old); err != nil && old.DeletionTimestamp == nil {

@@ -7,7 +7,8 @@
 //		controlplane.Webhook(mgr, controlplane.Options{Type: "example", Ensurer: controlplane.Ensurer{KubeControllerManager: external}}),
 //	}, ...})
 //
-// It is called for each change of an object, and for none that is being deleted. What it adds is not removed by the gardenlet, so an Ensurer has to
+// It is called for each change of an object, but for none that is being deleted, nor when a deletion is confirmed: while the extension does not run,
+// nothing is deployed, and everything can be deleted. What it adds is not removed by the gardenlet, so an Ensurer has to
 // replace what it has added before: the helpers SetFlag, SetContainer and SetPolicy do. It reads Clusters, if an Ensurer asks for one.
 package controlplane
 
@@ -83,6 +84,14 @@ func (e Ensurer) changesNodes() bool {
 	return e.KubeletFlags != nil || e.KubeletConfiguration != nil || e.KernelSettings != nil || e.OperatingSystemConfig != nil
 }
 
+// conditions leave out what a deletion writes, also that by force and that of the garbage collector: an extension that does not respond must not hold it up.
+// The gardenlet confirms the deletion of an OperatingSystemConfig before it requests it. One that stays, as that failed, is changed again with its spec.
+var conditions = []admissionregistrationv1.MatchCondition{
+	{Name: "not-deleted", Expression: "!has(object.metadata.deletionTimestamp)"},
+	{Name: "deletion-not-confirmed", Expression: "oldObject == null || object.spec != oldObject.spec || " +
+		"object.metadata.?annotations[?'" + constants.ConfirmationDeletion + "'].orValue('') != 'true'"},
+}
+
 // Options configure the webhook.
 type Options struct {
 	// Type is the type of the infrastructure of its shoots.
@@ -99,6 +108,7 @@ func Webhook(mgr manager.Manager, o Options) webhook.Webhook {
 		ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{
 			extensionsv1alpha1.LabelMutatedByControlPlaneWebhook: "true",
 		}},
+		MatchConditions: conditions,
 	}
 }
 

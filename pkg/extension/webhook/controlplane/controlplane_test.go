@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/cel-go/cel"
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -147,6 +148,56 @@ func TestRules(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("rules() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The extension may not respond while control planes are deleted: no request of a deletion needs it.
+func TestConditions(t *testing.T) {
+	environment, err := cel.NewEnv(cel.OptionalTypes(), cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType))
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := func(spec string, metadata map[string]any) map[string]any {
+		return map[string]any{"metadata": metadata, "spec": map[string]any{"purpose": spec}}
+	}
+	confirmed := map[string]any{"annotations": map[string]any{"confirmation.gardener.cloud/deletion": "true", "gardener.cloud/timestamp": "2"}}
+	former := object("a", map[string]any{"annotations": map[string]any{"gardener.cloud/timestamp": "1"}})
+	for name, tc := range map[string]struct {
+		old, object any
+		want        bool
+	}{
+		"created":                              {nil, object("a", map[string]any{}), true},
+		"its spec is changed":                  {former, object("b", map[string]any{}), true},
+		"nothing is changed":                   {former, former, true},
+		"reconciliation is requested":          {former, object("a", map[string]any{"annotations": map[string]any{"gardener.cloud/operation": "reconcile"}}), true},
+		"its deletion is confirmed":            {former, object("a", confirmed), false},
+		"it stays, as its deletion has failed": {object("a", confirmed), object("b", confirmed), true},
+		"a finalizer is removed":               {former, object("a", map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}), false},
+		"its spec is changed while it is deleted": {
+			former, object("b", map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}), false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			called := true
+			for _, condition := range conditions {
+				parsed, issues := environment.Compile(condition.Expression)
+				if issues.Err() != nil {
+					t.Fatal(issues.Err())
+				}
+				program, err := environment.Program(parsed)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, _, err := program.Eval(map[string]any{"object": tc.object, "oldObject": tc.old})
+				if err != nil {
+					t.Fatalf("%s: %v", condition.Name, err)
+				}
+				called = called && got.Value() == true
+			}
+			if called != tc.want {
+				t.Errorf("the webhook is called: %t", called)
 			}
 		})
 	}

@@ -36,6 +36,7 @@ import (
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/component/gardenrbac"
 	"gardener.cloud/gardener/internal/gardenlet/managedseed"
@@ -140,12 +141,20 @@ func TestManagedSeeds(t *testing.T) {
 		}
 		return nil
 	})
+	if m := env.Await(t, c.garden, env.Named[*seedmanagementv1alpha1.ManagedSeed]("garden", "child"), env.Exists); m.Annotations["gardener.cloud/operation"] == "" {
+		t.Error("the operation is done, without a new certificate")
+	}
+	c.bootstrapped(t)
+	env.Edit(t, c.shoot, env.Named[*appsv1.Deployment]("garden", "gardenlet"), func(d *appsv1.Deployment) {
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, "its", "pod is ready")
+	})
 	env.Await(t, c.garden, env.Named[*seedmanagementv1alpha1.ManagedSeed]("garden", "child"), func(m *seedmanagementv1alpha1.ManagedSeed) error {
-		if m.Annotations["gardener.cloud/operation"] != "" {
+		if m.Annotations["gardener.cloud/operation"] != "" || m.Annotations["seedmanagement.gardener.cloud/renewal"] != "" {
 			return errors.New("the operation is requested still")
 		}
 		return nil
 	})
+	env.Await(t, c.shoot, env.Named[*corev1.Secret]("garden", kubeconfigSecret), env.Exists)
 
 	step("a cluster is one seed only, and another ManagedSeed does not delete its gardenlet")
 	c.create(t, managedSeed(t, "second", "b"))
@@ -182,6 +191,29 @@ func TestManagedSeeds(t *testing.T) {
 	}
 	c.registerSeed(t, "second")
 	c.awaitCondition(t, "second", seedmanagementv1alpha1.ManagedSeedSeedRegistered, corev1beta1.ConditionTrue, "Seed second has been registered")
+
+	step("its certificate expires during the deletion, for which it is needed")
+	c.bootstrapped(t)
+	expires := func(after time.Duration) {
+		t.Helper()
+		env.EditStatus(t, c.garden, env.Named[*corev1beta1.Seed]("", "second"), func(s *corev1beta1.Seed) {
+			s.Status.ClientCertificateExpirationTimestamp = new(metav1.NewTime(c.clock.Now().Add(after).Truncate(time.Second)))
+		})
+	}
+	expires(-time.Hour)
+	if err := errors.Join(
+		c.garden.Delete(t.Context(), env.Named[*seedmanagementv1alpha1.ManagedSeed]("garden", "second")),
+		c.shoot.Delete(t.Context(), env.Named[*corev1.Secret]("garden", kubeconfigSecret)),
+	); err != nil {
+		t.Fatal(err)
+	}
+	c.awaitCondition(t, "second", seedmanagementv1alpha1.ManagedSeedSeedRegistered, corev1beta1.ConditionFalse, "Its gardenlet gets a new client certificate for that")
+	env.Edit(t, c.shoot, env.Named[*appsv1.Deployment]("garden", "gardenlet"), func(d *appsv1.Deployment) {
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, "its", "pod restarts")
+	})
+	c.bootstrapKubeconfig(t)
+	c.bootstrapped(t)
+	expires(time.Hour)
 	c.remove(t, "second")
 }
 
@@ -315,6 +347,12 @@ func managedSeed(t *testing.T, name, shoot string, changes ...func(*seedmanageme
 func (c *clusters) controlPlane(t *testing.T, seed client.Client, shoot string) {
 	t.Helper()
 	namespace := "shoot--garden--" + shoot
+	owner := env.Await(t, c.garden, env.Named[*corev1beta1.Shoot]("garden", shoot), env.Exists)
+	if err := seed.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: namespace, Annotations: map[string]string{constants.ShootUIDAnnotation: string(owner.UID)},
+	}}); err != nil {
+		t.Fatal(err)
+	}
 	manager, err := secrets.New(t.Context(), secrets.Values{Client: seed, Namespace: namespace, Identity: "gardenlet", Clock: clock.RealClock{}})
 	if err != nil {
 		t.Fatal(err)

@@ -295,15 +295,20 @@ func TestExtension(t *testing.T) {
 	if err := c.Delete(t.Context(), bucket); err != nil {
 		t.Fatal(err)
 	}
-	s.conditions("x", "Installed=False/DeleteSuccessful", "RequiredRuntime=False/ExtensionNotRequired")
-	s.absent("extension-x-garden")
-	env.AwaitList(t, c, env.None[*corev1.Secret], client.InNamespace("garden"), client.MatchingLabels{operatorv1alpha1.LabelExtensionName: "x"})
-	env.Await(t, c, env.Named[*corev1.Namespace]("", "runtime-extension-x"), func(n *corev1.Namespace) error {
+	namespace = env.Await(t, c, namespace, func(n *corev1.Namespace) error {
 		if n.DeletionTimestamp == nil {
 			return errors.New("it is not deleted")
 		}
 		return nil
 	})
+	s.conditions("x", "Installed=Progressing/Deleting", "RequiredRuntime=False/ExtensionNotRequired")
+	namespace.Spec.Finalizers = nil // in place of kube-controller-manager
+	if err := c.SubResource("finalize").Update(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	s.conditions("x", "Installed=False/DeleteSuccessful")
+	s.absent("extension-x-garden")
+	env.AwaitList(t, c, env.None[*corev1.Secret], client.InNamespace("garden"), client.MatchingLabels{operatorv1alpha1.LabelExtensionName: "x"})
 	env.Edit(t, c, g, func(g *operatorv1alpha1.Garden) { g.Finalizers = nil })
 	env.AwaitGone(t, c, g)
 	s.conditions("x", "Installed=False/DeleteSuccessful", "-RuntimeHealthy")
