@@ -113,7 +113,7 @@ bench-scheduler: deps tools ## Measure how fast gardener-scheduler binds 2,000 a
 
 .PHONY: test
 test: deps tools ## Run unit and integration tests (TESTFLAGS="-race -run Find" is passed to go test).
-	@bin/distribution build containerd runc machine kubernetes etcd vertical-pod-autoscaler
+	@bin/distribution build containerd runc machine kubernetes etcd registry vertical-pod-autoscaler
 	@hack/test.sh $(TESTFLAGS)
 
 .PHONY: test-corpus
