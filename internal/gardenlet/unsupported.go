@@ -21,10 +21,6 @@ func unsupported(c *Config) field.ErrorList {
 	gardenletconfigv1alpha1.DefaultGardenletConfiguration(defaults)
 
 	refuse(c.ShootClientConnection.Kubeconfig != "", "is not supported: every shoot has its own", "shootClientConnection", "kubeconfig")
-	if seed := c.SeedConfig; seed != nil && seed.Spec.Settings != nil && seed.Spec.Settings.LoadBalancerServices != nil {
-		refuse(len(seed.Spec.Settings.LoadBalancerServices.Zones) > 0, "is not supported: there is one gateway per seed, for all its zones",
-			"seedConfig", "spec", "settings", "loadBalancerServices", "zones")
-	}
 	// The gateway has a name of its own, see docs/networking.md: gardener-operator deploys the same one, if a garden runs in the seed.
 	refuse(*c.SNI.Ingress.Namespace != *defaults.SNI.Ingress.Namespace, "must have the default: the gateway of a seed is in namespace "+gateway.Namespace,
 		"sni", "ingress", "namespace")

@@ -39,10 +39,6 @@ func TestUnsupported(t *testing.T) {
 			FeatureGates: map[string]bool{"Foo": true},
 		},
 	}
-	c.SeedConfig = &gardenletconfigv1alpha1.SeedConfig{}
-	c.SeedConfig.Spec.Settings = &corev1beta1.SeedSettings{LoadBalancerServices: &corev1beta1.SeedSettingLoadBalancerServices{
-		Zones: []corev1beta1.SeedSettingLoadBalancerServicesZones{{Name: "a"}},
-	}}
 	c.ShootClientConnection.Kubeconfig = "/shoot.yaml"
 	gardenletconfigv1alpha1.DefaultGardenletConfiguration(c)
 	var got []string
@@ -50,7 +46,7 @@ func TestUnsupported(t *testing.T) {
 		got = append(got, err.Field)
 	}
 	want := []string{
-		"shootClientConnection.kubeconfig", "seedConfig.spec.settings.loadBalancerServices.zones", "sni.ingress.namespace", "sni.ingress.serviceName", "logging.enabled", "logging.victoriaLogs.enabled",
+		"shootClientConnection.kubeconfig", "sni.ingress.namespace", "sni.ingress.serviceName", "logging.enabled", "logging.victoriaLogs.enabled",
 		"logging.shootEventLogging.enabled", "logging.shootNodeLogging.shootPurposes", "monitoring.shoot.remoteWrite", "monitoring.shoot.externalLabels",
 		"etcdConfig.backupCompactionController.enableBackupCompaction", "etcdConfig.featureGates",
 	}

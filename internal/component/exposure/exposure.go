@@ -24,6 +24,8 @@ type Values struct {
 	Port    int32
 	// Gateway is the Gateway of the route. The default is that of the seed; an exposure class may have its own.
 	Gateway client.ObjectKey
+	// Others are further Gateways of the route.
+	Others []client.ObjectKey
 }
 
 // ForAPIServer returns the values for the kube-apiserver of a shoot.
@@ -43,16 +45,20 @@ func Objects(v Values) []client.Object {
 	for _, host := range slices.Compact(slices.Sorted(slices.Values(v.Hosts))) {
 		hostnames = append(hostnames, gatewayv1.Hostname(host))
 	}
+	var parents []gatewayv1.ParentReference
+	for _, key := range append([]client.ObjectKey{v.Gateway}, v.Others...) {
+		// Defaults are set explicitly: server-side apply compares references by all their fields.
+		parents = append(parents, gatewayv1.ParentReference{
+			Group: new(gatewayv1.Group(gatewayv1.GroupName)), Kind: new(gatewayv1.Kind("Gateway")),
+			Namespace: new(gatewayv1.Namespace(key.Namespace)), Name: gatewayv1.ObjectName(key.Name),
+			SectionName: new(gatewayv1.SectionName(gateway.Listener)),
+		})
+	}
 	return []client.Object{&gatewayv1.TLSRoute{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: v.Name},
 		Spec: gatewayv1.TLSRouteSpec{
-			// Defaults are set explicitly: server-side apply compares references by all their fields.
-			CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{
-				Group: new(gatewayv1.Group(gatewayv1.GroupName)), Kind: new(gatewayv1.Kind("Gateway")),
-				Namespace: new(gatewayv1.Namespace(v.Gateway.Namespace)), Name: gatewayv1.ObjectName(v.Gateway.Name),
-				SectionName: new(gatewayv1.SectionName(gateway.Listener)),
-			}}},
-			Hostnames: hostnames,
+			CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: parents},
+			Hostnames:       hostnames,
 			Rules: []gatewayv1.TLSRouteRule{{BackendRefs: []gatewayv1.BackendRef{{BackendObjectReference: gatewayv1.BackendObjectReference{
 				Group: new(gatewayv1.Group("")), Kind: new(gatewayv1.Kind("Service")),
 				Name: gatewayv1.ObjectName(v.Service), Port: new(v.Port),

@@ -1,6 +1,6 @@
 // Package gateway deploys the gateway to the control planes of a seed: HAProxy, which passes TLS connections through by their server name
-// (SNI), and in the same pod the controller that writes its routes. One address serves all shoots, but those with an ExposureClass: each handler
-// of ExposureClasses has a gateway of its own.
+// (SNI), and in the same pod the controller that writes its routes. Each handler of ExposureClasses has a gateway of its own, and in seeds with
+// several zones so has each zone, for control planes that are in one zone.
 package gateway
 
 import (
@@ -16,10 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/workload"
@@ -78,24 +80,61 @@ type Values struct {
 	PodLabels map[string]string
 	// Handler is the name of the handler of ExposureClasses that the gateway is for. The one for all other shoots has none.
 	Handler string
-	// Namespace is where it is deployed, and ServiceName the name of the Service. The gateway of a handler has both; the defaults of the other one
-	// are Namespace and Name.
+	// Zone is the zone of the seed in which the pods are. Empty means all of them.
+	Zone string
+	// Namespace is where it is deployed, and ServiceName the name of the Service. The defaults are Namespace and Name. A gateway of a handler or of
+	// a zone has a namespace of its own.
 	Namespace, ServiceName string
 }
 
-// Objects renders the gateway of all shoots without a handler, and what it has in common with those of handlers: the ClusterRole and the
-// GatewayClass. The CustomResourceDefinitions of the Gateway API have to exist.
+// ZoneNamespace returns the namespace of the gateway of a zone, from that of the gateway for all zones.
+func ZoneNamespace(namespace, zone string) string { return namespace + "--zone--" + zone }
+
+// Zones are the zones of a seed that have a gateway of their own. Those whose name cannot be part of that of a namespace have none.
+func Zones(seed *corev1beta1.Seed) []string {
+	zones := seed.Spec.Provider.Zones
+	if len(zones) < 2 {
+		return nil
+	}
+	if settings := seed.Spec.Settings; settings != nil && settings.LoadBalancerServices != nil {
+		if zonal := settings.LoadBalancerServices.ZonalIngress; zonal != nil && !ptr.Deref(zonal.Enabled, true) {
+			return nil
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(zones), func(zone string) bool {
+		return len(validation.IsDNS1123Label(ZoneNamespace(Namespace, zone))) > 0
+	})
+}
+
+// Objects renders the gateway of a seed, and what it has in common with further ones: the ClusterRole and the GatewayClass. The
+// CustomResourceDefinitions of the Gateway API have to exist.
 func Objects(v Values) []client.Object {
 	v.Namespace, v.ServiceName = cmp.Or(v.Namespace, Namespace), cmp.Or(v.ServiceName, Name)
 	w := workload.Workload{Name: Name, Namespace: v.Namespace, Labels: map[string]string{"app": Name}}
 	return slices.Concat(clusterRole(w), []client.Object{class(w)}, objects(v, w.Labels, namespace(v, constants.GardenRoleIstioIngress, nil)))
 }
 
-// HandlerObjects renders the gateway of a handler of ExposureClasses. The objects that it has in common with other gateways have to exist, see
-// Objects.
-func HandlerObjects(v Values) []client.Object {
-	labels := map[string]string{constants.ExposureClassHandlerName: v.Handler}
-	return append([]client.Object{HandlerBinding(v.Namespace)}, objects(v, labels, namespace(v, constants.GardenRoleExposureClassHandler, labels))...)
+// FurtherObjects renders the gateway of a handler of ExposureClasses, of a zone, or of both. The objects that it has in common with other gateways
+// have to exist, see Objects.
+func FurtherObjects(v Values) []client.Object {
+	v.ServiceName = cmp.Or(v.ServiceName, Name)
+	role, labels := constants.GardenRoleIstioIngress, map[string]string{"app": Name}
+	if v.Handler != "" {
+		role, labels = constants.GardenRoleExposureClassHandler, map[string]string{constants.ExposureClassHandlerName: v.Handler}
+	}
+	return append([]client.Object{FurtherBinding(v.Namespace)}, objects(v, labels, namespace(v, role, Marks(v)))...)
+}
+
+// Marks are the labels by which the namespace of a further gateway is known.
+func Marks(v Values) map[string]string {
+	marks := map[string]string{}
+	if v.Handler != "" {
+		marks[constants.ExposureClassHandlerName] = v.Handler
+	}
+	if v.Zone != "" {
+		marks[corev1.LabelTopologyZone] = v.Zone
+	}
+	return marks
 }
 
 // namespace renders the Namespace of a gateway. By the role, pods and extensions know that connections come from a gateway.
@@ -149,7 +188,9 @@ func objects(v Values, labels map[string]string, namespace client.Object) []clie
 	pod.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
 		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: deployment.Spec.Selector,
 	}}
-	if v.Replicas > 1 {
+	if v.Zone != "" {
+		pod.Affinity = inZone(v.Zone)
+	} else if v.Replicas > 1 {
 		// Not a second constraint: nodes without the label of a zone would count for neither.
 		pod.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
 			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
@@ -178,6 +219,17 @@ func objects(v Values, labels map[string]string, namespace client.Object) []clie
 		})
 	}
 	return append(all, gateway(w))
+}
+
+// inZone lets pods only run in a zone.
+func inZone(zone string) *corev1.Affinity {
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{
+				Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone},
+			}},
+		}}},
+	}}
 }
 
 // share is a command that sets EnvConnections to a quarter of the connections that HAProxy can have, each with two files, of 100000 at most.
@@ -224,10 +276,10 @@ func clusterRole(w workload.Workload) []client.Object {
 	)
 }
 
-// HandlerBinding renders the binding of the ClusterRole for the gateway of a handler in a namespace. It is the one object of that gateway which
-// is not deleted with the namespace.
-func HandlerBinding(namespace string) client.Object {
-	w := workload.Workload{Name: Name, Namespace: namespace, Labels: map[string]string{constants.GardenRole: constants.GardenRoleExposureClassHandler}}
+// FurtherBinding renders the binding of the ClusterRole for a further gateway in a namespace. It is the one object of that gateway which is not
+// deleted with the namespace.
+func FurtherBinding(namespace string) client.Object {
+	w := workload.Workload{Name: Name, Namespace: namespace}
 	return w.ClusterRoleBinding(ClusterRole+":"+namespace, ClusterRole)
 }
 

@@ -65,11 +65,18 @@ func TestRouteOf(t *testing.T) {
 
 // The gateway of a handler has no objects that others have too.
 func TestObjectsOfHandler(t *testing.T) {
-	golden.Objects(t, "handler.yaml", HandlerObjects(Values{
+	golden.Objects(t, "handler.yaml", FurtherObjects(Values{
 		ControllerImage: "registry.example/gardener:v1", ProxyImage: "registry.example/haproxy:v1", Replicas: 1, Handler: "internet",
 		Namespace: "istio-ingress-handler-internet", ServiceName: "istio-ingressgateway",
 		PodLabels:          map[string]string{"app": "istio-ingressgateway", constants.ExposureClassHandlerName: "other"},
 		ServiceAnnotations: map[string]string{"load-balancer.example/kind": "public"}, LoadBalancerClass: new("example.com/public"), LoadBalancerIP: new("192.0.2.1"),
+	}), gatewayv1.Install)
+}
+
+func TestObjectsOfZone(t *testing.T) {
+	golden.Objects(t, "zone.yaml", FurtherObjects(Values{
+		ControllerImage: "registry.example.com/gardener:v1", ProxyImage: "registry.example.com/haproxy:v1", Replicas: 2, Zone: "a",
+		Namespace: ZoneNamespace(Namespace, "a"), ServiceAnnotations: map[string]string{"load-balancer.example/zone": "a"},
 	}), gatewayv1.Install)
 }
 

@@ -65,6 +65,8 @@ type Values struct {
 	Nodes int32
 	// Gateway is the Gateway of the route. The default is that of the seed.
 	Gateway client.ObjectKey
+	// OtherGateways are further Gateways of the route.
+	OtherGateways []client.ObjectKey
 }
 
 // URL is the URL of the HTTP proxy within the namespace.
@@ -154,7 +156,7 @@ func Objects(v Values) ([]client.Object, error) {
 		},
 	}
 	return append(objects, exposure.Objects(exposure.Values{
-		Namespace: v.Namespace, Hosts: []string{v.Host}, Service: Name, Port: TunnelPort, Gateway: v.Gateway,
+		Namespace: v.Namespace, Hosts: []string{v.Host}, Service: Name, Port: TunnelPort, Gateway: v.Gateway, Others: v.OtherGateways,
 	})...), nil
 }
 

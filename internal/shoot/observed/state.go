@@ -50,8 +50,10 @@ type State struct {
 	Identity string
 	// Internal and External are the domains of the shoot. They are nil if it has none.
 	Internal, External *dns.Domain
-	// Gateway is that of the handler of the shoot's ExposureClass. The zero value is that of the seed.
-	Gateway client.ObjectKey
+	// Gateway is the one that the names of the kube-apiserver lead to: that of the zone of the control plane, or of the handler of the shoot's
+	// ExposureClass. The zero value is that of the seed. OtherGateways lead to the shoot, too.
+	Gateway       client.ObjectKey
+	OtherGateways []client.ObjectKey
 	// CloudProvider is the credential for the infrastructure. It is nil if that needs none.
 	CloudProvider *usercredential.Credential
 	// Extensions are the Extensions that the shoot has, StaleExtensions those that exist although it has them no longer.

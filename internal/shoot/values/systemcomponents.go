@@ -39,7 +39,7 @@ func (s Source) TunnelServer(replicas int32) (vpnseedserver.Values, error) {
 	return vpnseedserver.Values{
 		Namespace: s.Namespace, Image: image, Replicas: replicas, Spread: s.Spread(),
 		ServerSecret: set.Name(credentials.VPNSeedServer), CASecret: set.BundleName(constants.SecretNameCAVPN), Host: s.TunnelHost(),
-		Nodes: mostNodes(s.Shoot), Gateway: s.Gateway,
+		Nodes: mostNodes(s.Shoot), Gateway: s.Gateway, OtherGateways: s.OtherGateways,
 	}, nil
 }
 

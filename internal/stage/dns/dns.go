@@ -57,6 +57,8 @@ type Inputs struct {
 	InternalRequested, ExternalRequested bool
 	// Gateway is the one through which the kube-apiserver is exposed. The zero value is that of the seed.
 	Gateway client.ObjectKey
+	// OtherGateways also lead to the kube-apiserver.
+	OtherGateways []client.ObjectKey
 	// Termination is nil if the gateway passes TLS connections through. Otherwise it ends them.
 	Termination *Termination
 	// IPFamilies are those of the shoot. None means IPv4.
@@ -85,7 +87,7 @@ func Exposure(in Inputs) []flow.Task {
 			return err
 		}
 		v := exposure.ForAPIServer(in.Run.Namespace, hosts...)
-		v.Gateway = in.Gateway
+		v.Gateway, v.Others = in.Gateway, in.OtherGateways
 		if err := in.Run.Apply(ctx, exposure.Objects(v)...); err != nil || in.Termination != nil {
 			return err
 		}

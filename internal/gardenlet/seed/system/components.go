@@ -3,6 +3,7 @@ package system
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,7 +25,7 @@ import (
 // Components are the objects of a seed whose health is not in the status of a ManagedResource: the flow deploys them without one. They
 // have kind, namespace and name only.
 func Components(seed *corev1beta1.Seed, handlers []gardenletconfigv1alpha1.ExposureClassHandler) []client.Object {
-	components := append(systemcomponents.Components(workload.Autoscaled(seed)), handlerComponents(handlers)...)
+	components := append(systemcomponents.Components(workload.Autoscaled(seed)), furtherComponents(seed, handlers)...)
 	for name, enabled := range map[string]bool{
 		dependencywatchdog.Prober: dependencywatchdog.ProberEnabled(seed), dependencywatchdog.Weeder: dependencywatchdog.WeederEnabled(seed),
 	} {
@@ -39,7 +40,7 @@ func Components(seed *corev1beta1.Seed, handlers []gardenletconfigv1alpha1.Expos
 func (s *run) systemComponents() *systemcomponents.Inputs {
 	in := &systemcomponents.Inputs{
 		API: s.SeedAPI, FieldManager: fieldManager, Images: s.Images, Replicas: s.replicas, PriorityClasses: priorityclass.Seed(),
-		Certificates: s.createCertificates, ResourceManager: s.resourceManager, LoadBalancer: s.loadBalancer(),
+		Certificates: s.createCertificates, ResourceManager: s.resourceManager, LoadBalancer: s.loadBalancer(""),
 		TerminateTLS: s.TerminateTLS,
 	}
 	if s.SNI != nil && s.SNI.Ingress != nil {
@@ -55,17 +56,28 @@ func (s *run) systemComponents() *systemcomponents.Inputs {
 	return in
 }
 
-// loadBalancer are the settings of the Seed for the load balancers of all gateways.
-func (s *run) loadBalancer() systemcomponents.LoadBalancer {
+// loadBalancer are the settings of the Seed for the load balancers of gateways, in a zone or for all zones.
+func (s *run) loadBalancer(zone string) systemcomponents.LoadBalancer {
 	settings := s.seed.Spec.Settings
 	if settings == nil || settings.LoadBalancerServices == nil {
 		return systemcomponents.LoadBalancer{}
 	}
 	services := settings.LoadBalancerServices
-	return systemcomponents.LoadBalancer{
+	lb := systemcomponents.LoadBalancer{
 		Annotations: services.Annotations, Class: services.Class, ExternalTrafficPolicy: ptr.Deref(services.ExternalTrafficPolicy, ""),
 		ProxyProtocol: services.ProxyProtocol != nil && services.ProxyProtocol.Allowed,
 	}
+	i := slices.IndexFunc(services.Zones, func(z corev1beta1.SeedSettingLoadBalancerServicesZones) bool { return z.Name == zone })
+	if i < 0 {
+		return lb
+	}
+	own := services.Zones[i]
+	lb.Annotations = workload.Merge(lb.Annotations, own.Annotations)
+	lb.ExternalTrafficPolicy = ptr.Deref(own.ExternalTrafficPolicy, lb.ExternalTrafficPolicy)
+	if own.ProxyProtocol != nil {
+		lb.ProxyProtocol = own.ProxyProtocol.Allowed
+	}
+	return lb
 }
 
 // resourceManager returns the values of gardener-resource-manager.

@@ -5,17 +5,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/component/extensionobject"
@@ -33,67 +37,98 @@ func Gateways(handlers []gardenletconfigv1alpha1.ExposureClassHandler) map[strin
 	return gateways
 }
 
-// handlerComponents are the objects of the gateways of handlers that must be healthy.
-func handlerComponents(handlers []gardenletconfigv1alpha1.ExposureClassHandler) []client.Object {
+// furtherComponents are the objects of the gateways of handlers and zones that must be healthy.
+func furtherComponents(seed *corev1beta1.Seed, handlers []gardenletconfigv1alpha1.ExposureClassHandler) []client.Object {
 	var components []client.Object
-	for _, handler := range handlers {
-		ingress := handler.SNI.Ingress
+	for _, v := range (&reconciler{Values: Values{Handlers: handlers}}).newRun(seed).furtherGateways() {
 		components = append(components,
-			&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: *ingress.Namespace, Name: gateway.Name}},
-			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: *ingress.Namespace, Name: *ingress.ServiceName}})
+			&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: gateway.Name}},
+			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: v.ServiceName}})
 	}
 	return components
 }
 
-// handlerGateways are the gateways of the handlers of ExposureClasses. They have the settings of the Seed for load balancers, with what a handler
-// has instead.
-func (s *run) handlerGateways() []gateway.Values {
-	lb := s.loadBalancer()
-	gateways := make([]gateway.Values, 0, len(s.Handlers))
-	for _, handler := range s.Handlers {
-		ingress, service := handler.SNI.Ingress, handler.LoadBalancerService
-		v := gateway.Values{
-			ControllerImage: s.Images.Gardener, ProxyImage: s.Images.HAProxy, Replicas: s.replicas, Handler: handler.Name,
-			Namespace: *ingress.Namespace, ServiceName: *ingress.ServiceName, PodLabels: ingress.Labels, LoadBalancerIP: ingress.ServiceExternalIP,
-			ServiceAnnotations: workload.Merge(lb.Annotations, service.Annotations), LoadBalancerClass: lb.Class,
-			ExternalTrafficPolicy: lb.ExternalTrafficPolicy, ProxyProtocol: lb.ProxyProtocol, TerminateTLS: s.TerminateTLS,
-		}
-		if service.Class != nil {
-			v.LoadBalancerClass = service.Class
+// furtherGateways are the gateways besides that of the seed: of each handler of ExposureClasses and, for control planes that are in one zone, of each
+// zone, for handlers as well. They have the settings of the Seed for load balancers, with what a zone and then a handler has instead.
+func (s *run) furtherGateways() []gateway.Values {
+	var gateways []gateway.Values
+	zones := gateway.Zones(s.seed)
+	for _, zone := range zones {
+		v := s.gatewayOf(zone)
+		v.Namespace, v.ServiceName = gateway.ZoneNamespace(gateway.Namespace, zone), gateway.Name
+		if s.SNI != nil && s.SNI.Ingress != nil {
+			v.PodLabels = s.SNI.Ingress.Labels
 		}
 		gateways = append(gateways, v)
+	}
+	for _, handler := range s.Handlers {
+		for _, zone := range append([]string{""}, zones...) {
+			v := s.gatewayOf(zone)
+			ingress, service := handler.SNI.Ingress, handler.LoadBalancerService
+			v.Handler, v.Namespace, v.ServiceName, v.PodLabels = handler.Name, *ingress.Namespace, *ingress.ServiceName, ingress.Labels
+			if zone == "" {
+				v.LoadBalancerIP = ingress.ServiceExternalIP
+			} else {
+				v.Namespace = gateway.ZoneNamespace(v.Namespace, zone)
+			}
+			v.ServiceAnnotations = workload.Merge(v.ServiceAnnotations, service.Annotations)
+			if service.Class != nil {
+				v.LoadBalancerClass = service.Class
+			}
+			gateways = append(gateways, v)
+		}
 	}
 	return gateways
 }
 
-// deployHandlers deploys the gateways of the handlers of ExposureClasses, and deletes those of former ones.
-func (s *run) deployHandlers(ctx context.Context) error {
-	gateways := s.handlerGateways()
-	var errs []error
-	for _, v := range gateways {
-		if err := s.deployHandler(ctx, v); err != nil {
-			errs = append(errs, fmt.Errorf("handler %q: %w", v.Handler, err))
-		}
+// gatewayOf is a gateway with the settings of the Seed for a zone, or for all of them.
+func (s *run) gatewayOf(zone string) gateway.Values {
+	lb := s.loadBalancer(zone)
+	return gateway.Values{
+		ControllerImage: s.Images.Gardener, ProxyImage: s.Images.HAProxy, Replicas: s.replicas, Zone: zone, ServiceAnnotations: lb.Annotations,
+		LoadBalancerClass: lb.Class, ExternalTrafficPolicy: lb.ExternalTrafficPolicy, ProxyProtocol: lb.ProxyProtocol, TerminateTLS: s.TerminateTLS,
 	}
-	return errors.Join(append(errs, s.deleteUnusedHandlers(ctx, gateways))...)
 }
 
-func (s *run) deployHandler(ctx context.Context, v gateway.Values) error {
-	// A namespace of something else would be deleted with the handler.
+// deployGateways deploys the gateways of zones and of handlers of ExposureClasses, and deletes those of former ones.
+func (s *run) deployGateways(ctx context.Context) error {
+	gateways := s.furtherGateways()
+	var errs []error
+	for _, v := range gateways {
+		if err := s.deployGateway(ctx, v); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", owner(v), err))
+		}
+	}
+	return errors.Join(append(errs, s.deleteUnusedGateways(ctx, gateways))...)
+}
+
+// owner says in messages what a gateway is for.
+func owner(v gateway.Values) string {
+	switch {
+	case v.Zone == "":
+		return fmt.Sprintf("handler %q", v.Handler)
+	case v.Handler == "":
+		return fmt.Sprintf("zone %q", v.Zone)
+	}
+	return fmt.Sprintf("handler %q in zone %q", v.Handler, v.Zone)
+}
+
+func (s *run) deployGateway(ctx context.Context, v gateway.Values) error {
+	// A namespace of something else would be deleted with the gateway.
 	namespace := &corev1.Namespace{}
 	err := s.SeedAPI.Get(ctx, client.ObjectKey{Name: v.Namespace}, namespace)
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("read Namespace %q: %w", v.Namespace, err)
-	case err == nil && namespace.Labels[constants.ExposureClassHandlerName] != v.Handler:
-		return fmt.Errorf("Namespace %q exists, and is not that of this handler", v.Namespace)
+	case err == nil && !maps.Equal(marks(namespace), gateway.Marks(v)):
+		return fmt.Errorf("Namespace %q exists, and is not that of this gateway", v.Namespace)
 	case err == nil && namespace.DeletionTimestamp != nil:
 		return fmt.Errorf("Namespace %q is being deleted", v.Namespace)
 	}
 	if err := systemcomponents.KeepLoadBalancerClass(ctx, s.SeedAPI, &v); err != nil {
 		return err
 	}
-	objects := gateway.HandlerObjects(v)
+	objects := gateway.FurtherObjects(v)
 	if workload.Autoscaled(s.seed) {
 		objects = append(objects, workload.Autoscalers(objects, func(string) workload.Autoscaling { return workload.Autoscaling{} })...)
 	}
@@ -101,6 +136,13 @@ func (s *run) deployHandler(ctx context.Context, v gateway.Values) error {
 		return err
 	}
 	return s.deleteFormerServices(ctx, v)
+}
+
+// marks are the labels of a namespace by which a further gateway is known.
+func marks(namespace *corev1.Namespace) map[string]string {
+	return gateway.Marks(gateway.Values{
+		Handler: namespace.Labels[constants.ExposureClassHandlerName], Zone: namespace.Labels[corev1.LabelTopologyZone],
+	})
 }
 
 // deleteFormerServices deletes the Services of a handler that have another name than its configuration says: each of them costs a load balancer.
@@ -164,10 +206,10 @@ func recordThrough(records []extensionsv1alpha1.DNSRecord, former, current []str
 	return &records[i]
 }
 
-// deleteUnusedHandlers deletes the gateways of handlers that the configuration does not have, or has in another namespace. Those that shoots
-// still use stay: the shoots get another one when they are reconciled.
-func (s *run) deleteUnusedHandlers(ctx context.Context, desired []gateway.Values) error {
-	unused, err := s.handlerNamespaces(ctx)
+// deleteUnusedGateways deletes the gateways of zones and handlers that the Seed or the configuration does not have, or has in another namespace. Those
+// that shoots still use stay: the shoots get another one when they are reconciled.
+func (s *run) deleteUnusedGateways(ctx context.Context, desired []gateway.Values) error {
+	unused, err := s.furtherNamespaces(ctx)
 	if err != nil {
 		return err
 	}
@@ -184,44 +226,47 @@ func (s *run) deleteUnusedHandlers(ctx context.Context, desired []gateway.Values
 	for i := range unused {
 		namespace := &unused[i]
 		if route := routeThrough(routes.Items, namespace.Name); route != nil {
-			logf.FromContext(ctx).Info("Keeping the gateway of a former handler of ExposureClasses", "namespace", namespace.Name,
+			logf.FromContext(ctx).Info("Keeping the gateway of a former zone or handler of ExposureClasses", "namespace", namespace.Name,
 				"route", client.ObjectKeyFromObject(route).String())
 			continue
 		}
-		if err := s.deleteHandler(ctx, namespace); err != nil {
+		if err := s.deleteGateway(ctx, namespace); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// deleteHandlers deletes the gateways of all handlers.
-func (s *run) deleteHandlers(ctx context.Context) error {
-	namespaces, err := s.handlerNamespaces(ctx)
+// deleteGateways deletes the gateways of all zones and handlers.
+func (s *run) deleteGateways(ctx context.Context) error {
+	namespaces, err := s.furtherNamespaces(ctx)
 	if err != nil {
 		return err
 	}
 	for i := range namespaces {
-		if err := s.deleteHandler(ctx, &namespaces[i]); err != nil {
+		if err := s.deleteGateway(ctx, &namespaces[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// handlerNamespaces returns the namespaces of all handlers, also of former ones.
-func (s *run) handlerNamespaces(ctx context.Context) ([]corev1.Namespace, error) {
+// furtherNamespaces returns the namespaces of the gateways of all zones and handlers, also of former ones.
+func (s *run) furtherNamespaces(ctx context.Context) ([]corev1.Namespace, error) {
 	namespaces := &corev1.NamespaceList{}
-	if err := s.SeedAPI.List(ctx, namespaces, client.MatchingLabels{constants.GardenRole: constants.GardenRoleExposureClassHandler},
-		client.HasLabels{constants.ExposureClassHandlerName}); err != nil {
-		return nil, fmt.Errorf("list Namespaces of handlers: %w", err)
+	roles, err := labels.NewRequirement(constants.GardenRole, selection.In, []string{constants.GardenRoleIstioIngress, constants.GardenRoleExposureClassHandler})
+	if err != nil {
+		return nil, err
 	}
-	return namespaces.Items, nil
+	if err := s.SeedAPI.List(ctx, namespaces, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*roles)}); err != nil {
+		return nil, fmt.Errorf("list Namespaces of gateways: %w", err)
+	}
+	return slices.DeleteFunc(namespaces.Items, func(n corev1.Namespace) bool { return len(marks(&n)) == 0 }), nil
 }
 
-// deleteHandler deletes what a handler has. The namespace is last: as long as it exists, the binding is found again.
-func (s *run) deleteHandler(ctx context.Context, namespace *corev1.Namespace) error {
-	for _, object := range []client.Object{gateway.HandlerBinding(namespace.Name), namespace} {
+// deleteGateway deletes what a further gateway has. The namespace is last: as long as it exists, the binding is found again.
+func (s *run) deleteGateway(ctx context.Context, namespace *corev1.Namespace) error {
+	for _, object := range []client.Object{gateway.FurtherBinding(namespace.Name), namespace} {
 		if err := s.SeedAPI.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete %T %q: %w", object, object.GetName(), err)
 		}

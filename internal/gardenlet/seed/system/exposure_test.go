@@ -28,8 +28,8 @@ func handlersFrom(handlers ...gardenletconfigv1alpha1.ExposureClassHandler) []ga
 	return config.ExposureClassHandlers
 }
 
-// What a handler has goes before what the Seed has.
-func TestHandlerGateways(t *testing.T) {
+// What a handler has goes before what a zone has, and that before what the Seed has.
+func TestFurtherGateways(t *testing.T) {
 	seed := &corev1beta1.Seed{}
 	seed.Spec.Settings = &corev1beta1.SeedSettings{LoadBalancerServices: &corev1beta1.SeedSettingLoadBalancerServices{
 		Annotations: map[string]string{"a": "seed", "b": "seed"}, Class: new("example.com/seed"), ExternalTrafficPolicy: new(corev1.ServiceExternalTrafficPolicyLocal),
@@ -39,24 +39,49 @@ func TestHandlerGateways(t *testing.T) {
 	}}
 	r := &reconciler{Values: Values{Handlers: handlersFrom(gardenletconfigv1alpha1.ExposureClassHandler{Name: "plain"}, own)}}
 	type settings struct {
-		Namespace, Service, Class string
-		Annotations               map[string]string
-		Policy                    corev1.ServiceExternalTrafficPolicy
+		Handler, Zone, Namespace, Service, Class string
+		Annotations                              map[string]string
+		Policy                                   corev1.ServiceExternalTrafficPolicy
+		Proxy                                    bool
 	}
-	var got []settings
-	for _, v := range r.newRun(seed).handlerGateways() {
-		got = append(got, settings{v.Namespace, v.ServiceName, *v.LoadBalancerClass, v.ServiceAnnotations, v.ExternalTrafficPolicy})
+	check := func(want ...settings) {
+		t.Helper()
+		var got []settings
+		for _, v := range r.newRun(seed).furtherGateways() {
+			got = append(got, settings{
+				v.Handler, v.Zone, v.Namespace, v.ServiceName, *v.LoadBalancerClass, v.ServiceAnnotations, v.ExternalTrafficPolicy, v.ProxyProtocol,
+			})
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("gateways (-want +got):\n%s", diff)
+		}
 	}
-	want := []settings{
-		{"istio-ingress-handler-plain", "istio-ingressgateway", "example.com/seed", map[string]string{"a": "seed", "b": "seed"}, "Local"},
-		{"istio-ingress-handler-own", "istio-ingressgateway", "example.com/handler", map[string]string{"a": "seed", "b": "handler"}, "Local"},
+	plain := settings{"plain", "", "istio-ingress-handler-plain", "istio-ingressgateway", "example.com/seed", map[string]string{"a": "seed", "b": "seed"}, "Local", false}
+	special := settings{"own", "", "istio-ingress-handler-own", "istio-ingressgateway", "example.com/handler", map[string]string{"a": "seed", "b": "handler"}, "Local", false}
+	check(plain, special)
+
+	seed.Spec.Provider.Zones = []string{"1", "In_no_namespace", "2"}
+	seed.Spec.Settings.LoadBalancerServices.Zones = []corev1beta1.SeedSettingLoadBalancerServicesZones{{
+		Name: "2", Annotations: map[string]string{"a": "zone", "b": "zone"}, ExternalTrafficPolicy: new(corev1.ServiceExternalTrafficPolicyCluster),
+		ProxyProtocol: &corev1beta1.LoadBalancerServicesProxyProtocol{Allowed: true},
+	}}
+	in := func(zone string, s settings) settings {
+		s.Zone, s.Namespace = zone, s.Namespace+"--zone--"+zone
+		if zone == "2" {
+			s.Policy, s.Proxy, s.Annotations = "Cluster", true, map[string]string{"a": "zone", "b": "zone"}
+		}
+		return s
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("gateways (-want +got):\n%s", diff)
-	}
+	specialIn2 := in("2", special)
+	specialIn2.Annotations["b"] = "handler"
+	ofSeed := settings{"", "", "gateway", "gateway", "example.com/seed", map[string]string{"a": "seed", "b": "seed"}, "Local", false}
+	check(in("1", ofSeed), in("2", ofSeed), plain, in("1", plain), in("2", plain), special, in("1", special), specialIn2)
+
+	seed.Spec.Settings.LoadBalancerServices.ZonalIngress = &corev1beta1.SeedSettingLoadBalancerServicesZonalIngress{Enabled: new(false)}
+	check(plain, special)
 }
 
-func TestDeployHandlers(t *testing.T) {
+func TestDeployGateways(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, gatewayv1.Install, extensionsv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -66,9 +91,9 @@ func TestDeployHandlers(t *testing.T) {
 	foreign := &corev1.Namespace{}
 	foreign.Name = "kube-system"
 	seedAPI := fake.NewClientBuilder().WithScheme(scheme).WithObjects(foreign).Build()
+	seed := &corev1beta1.Seed{}
 	deploy := func(handlers ...gardenletconfigv1alpha1.ExposureClassHandler) error {
-		s := (&reconciler{Values: Values{SeedAPI: seedAPI, Handlers: handlersFrom(handlers...)}}).newRun(&corev1beta1.Seed{})
-		return s.deployHandlers(t.Context())
+		return (&reconciler{Values: Values{SeedAPI: seedAPI, Handlers: handlersFrom(handlers...)}}).newRun(seed).deployGateways(t.Context())
 	}
 	exist := func(list client.ObjectList, names func() []string, want ...string) {
 		t.Helper()
@@ -182,13 +207,30 @@ func TestDeployHandlers(t *testing.T) {
 
 	// A namespace of something else is not changed, and other handlers are deployed nevertheless.
 	err := deploy(handler("a", gardenletconfigv1alpha1.SNIIngress{Namespace: new("kube-system")}), handler("c", gardenletconfigv1alpha1.SNIIngress{}))
-	if err == nil || !strings.Contains(err.Error(), `handler "a": Namespace "kube-system" exists, and is not that of this handler`) {
+	if err == nil || !strings.Contains(err.Error(), `handler "a": Namespace "kube-system" exists, and is not that of this gateway`) {
 		t.Errorf("in a foreign namespace: %v", err)
 	}
 	namespaces("istio-ingress-handler-c", "kube-system")
 
-	s := (&reconciler{Values: Values{SeedAPI: seedAPI}}).newRun(&corev1beta1.Seed{})
-	succeed(s.deleteHandlers(t.Context()))
+	// The gateway of a zone that the seed has no more stays while a route uses it. That of the seed is not deleted.
+	ofSeed := &corev1.Namespace{}
+	ofSeed.Name, ofSeed.Labels = "gateway", map[string]string{"gardener.cloud/role": "istio-ingress"}
+	succeed(seedAPI.Create(t.Context(), ofSeed))
+	seed.Spec.Provider.Zones = []string{"1", "2"}
+	succeed(deploy())
+	namespaces("gateway", "gateway--zone--1", "gateway--zone--2", "kube-system")
+	route = exposure.Objects(exposure.Values{
+		Namespace: "shoot--dev--b", Service: "kube-apiserver", Others: []client.ObjectKey{{Namespace: "gateway--zone--2", Name: "gateway"}},
+	})[0]
+	succeed(seedAPI.Create(t.Context(), route))
+	seed.Spec.Provider.Zones = []string{"1"}
+	succeed(deploy())
+	namespaces("gateway", "gateway--zone--2", "kube-system")
+	bindings("gardener.cloud:system:gateway:gateway--zone--2")
+
+	s := (&reconciler{Values: Values{SeedAPI: seedAPI}}).newRun(seed)
+	succeed(s.deleteGateways(t.Context()))
+	succeed(seedAPI.Delete(t.Context(), ofSeed))
 	namespaces("kube-system")
 	bindings()
 }

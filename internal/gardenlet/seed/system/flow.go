@@ -29,7 +29,7 @@ func (r *reconciler) newFlow(seed *corev1beta1.Seed, e extensions, hostsGarden b
 		tasks = append(tasks, flow.Do("secrets-cleanup", "Deleting unused Secrets with certificates", s.deleteUnusedSecrets, "resource-manager-webhooks").IfPresent("vpa"))
 	}
 	tasks = append(tasks, flow.Do("excess-capacity", "Reserving capacity for new control planes", s.reserveExcessCapacity, "priority-classes").IfPresent("namespace"))
-	tasks = append(tasks, flow.Do("exposure-handlers", "Deploying gateways for handlers of ExposureClasses", s.deployHandlers, "priority-classes").
+	tasks = append(tasks, flow.Do("further-gateways", "Deploying gateways for zones and for handlers of ExposureClasses", s.deployGateways, "priority-classes").
 		IfPresent("gateway", "crds-vpa"))
 	tasks = append(tasks, flow.Do("dependency-watchdog", "Deploying dependency-watchdog", s.deployDependencyWatchdog, "priority-classes").
 		IfPresent("namespace", "crds-extensions", "crds-vpa"))
@@ -44,7 +44,7 @@ func (r *reconciler) newDeletion(seed *corev1beta1.Seed, hostsGarden bool) (*flo
 	s := r.newRun(seed)
 	tasks := []flow.Task{
 		flow.Do("cluster-identity", "Deleting the cluster identity of the seed", s.deleteIdentity),
-		flow.Do("exposure-handlers", "Deleting gateways of handlers of ExposureClasses", s.deleteHandlers),
+		flow.Do("further-gateways", "Deleting gateways of zones and of handlers of ExposureClasses", s.deleteGateways),
 		flow.Do("dependency-watchdog", "Deleting dependency-watchdog", s.deleteDependencyWatchdog),
 		flow.Do("excess-capacity", "Releasing the capacity for new control planes", s.releaseExcessCapacity),
 	}

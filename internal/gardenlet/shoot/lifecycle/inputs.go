@@ -137,7 +137,7 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 			Run: run, Shoot: shoot, Project: o.Project, Issuer: o.Issuer, HadIssuer: issuer.Managed(shoot), Credentials: set,
 		},
 		dns: dns.Inputs{
-			Run: run, Hosts: o.Hosts(), Internal: o.Internal, External: o.External, Gateway: o.Gateway, TTL: r.Config.DNSEntryTTLSeconds,
+			Run: run, Hosts: o.Hosts(), Internal: o.Internal, External: o.External, Gateway: o.Gateway, OtherGateways: o.OtherGateways, TTL: r.Config.DNSEntryTTLSeconds,
 			IPFamilies:        ptr.Deref(shoot.Spec.Networking, corev1beta1.Networking{}).IPFamilies,
 			InternalRequested: restores || requested(constants.ShootTaskDeployDNSRecordInternal),
 			ExternalRequested: restores || requested(constants.ShootTaskDeployDNSRecordExternal),

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -73,7 +72,7 @@ func (r observer) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed *c
 		return nil, err
 	}
 	// A shoot that is deleted or moves away keeps the gateway that it has.
-	if o.Gateway, err = r.gateway(ctx, o); err != nil && shoot.DeletionTimestamp == nil && o.Migration == nil {
+	if err = r.setGateways(ctx, o); err != nil && shoot.DeletionTimestamp == nil && o.Migration == nil {
 		return nil, err
 	}
 	if o.CloudProvider, err = r.cloudProvider(ctx, shoot); err != nil && shoot.DeletionTimestamp == nil {
@@ -219,43 +218,6 @@ func (r observer) domains(ctx context.Context, o *observed.State) (internal, ext
 			corev1beta1.ErrorConfigurationProblem)
 	}
 	return internal, external, nil
-}
-
-// gateway returns the gateway of the handler of a shoot's ExposureClass, or the zero value for that of the seed. If the gardenlet does not have the
-// handler, a shoot keeps the gateway that it has: versions without handlers gave it that of the seed. For a new one it is an error, as another gateway may
-// be in a network that its owner did not choose. The error has no code: an operator can add the handler, and the shoot is tried again until then.
-func (r observer) gateway(ctx context.Context, o *observed.State) (client.ObjectKey, error) {
-	name := ptr.Deref(o.Shoot.Spec.ExposureClassName, "")
-	if name == "" {
-		return client.ObjectKey{}, nil
-	}
-	class := &corev1beta1.ExposureClass{}
-	if err := r.gardenAPI.Get(ctx, client.ObjectKey{Name: name}, class); err != nil {
-		return client.ObjectKey{}, fmt.Errorf("read ExposureClass %q: %w", name, err)
-	}
-	gateway, found := r.gateways[class.Handler]
-	if found {
-		return gateway, nil
-	}
-	gateway, found, err := r.currentGateway(ctx, o.Namespace)
-	if err == nil && !found {
-		err = fmt.Errorf("the gardenlet of seed %q has no handler %q, which ExposureClass %q needs", o.Seed.Name, class.Handler, name)
-	}
-	return gateway, err
-}
-
-// currentGateway returns the gateway of the TLSRoutes of a shoot, if it has any.
-func (r observer) currentGateway(ctx context.Context, namespace string) (gateway client.ObjectKey, found bool, err error) {
-	routes := &gatewayv1.TLSRouteList{}
-	if err := r.seedAPI.List(ctx, routes, client.InNamespace(namespace)); err != nil {
-		return gateway, false, fmt.Errorf("list TLSRoutes: %w", err)
-	}
-	for i := range routes.Items {
-		for _, parent := range routes.Items[i].Spec.ParentRefs {
-			return client.ObjectKey{Namespace: string(ptr.Deref(parent.Namespace, "")), Name: string(parent.Name)}, true, nil
-		}
-	}
-	return gateway, false, nil
 }
 
 // defaultDomain finds the provider and the credentials for a domain that the seed offers or, if it offers none itself, the landscape. Other domains stay as

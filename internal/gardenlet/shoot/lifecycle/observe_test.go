@@ -2,19 +2,15 @@ package lifecycle
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	"gardener.cloud/gardener/internal/component/exposure"
 	"gardener.cloud/gardener/internal/shoot/observed/observedtest"
 	"gardener.cloud/gardener/internal/stage/dns"
 	"gardener.cloud/gardener/internal/stage/usercredential"
@@ -46,52 +42,6 @@ func TestManagedIssuer(t *testing.T) {
 			got, err := observer{gardenAPI: garden.Build()}.managedIssuer(t.Context(), o)
 			if got != tc.want || (err != nil) != tc.fails {
 				t.Errorf("managedIssuer() is %q, %v", got, err)
-			}
-		})
-	}
-}
-
-func TestGateway(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := corev1beta1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	class := func(name, handler string) client.Object {
-		return &corev1beta1.ExposureClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Handler: handler}
-	}
-	if err := gatewayv1.Install(scheme); err != nil {
-		t.Fatal(err)
-	}
-	garden := fake.NewClientBuilder().WithScheme(scheme).WithObjects(class("public", "internet"), class("private", "dmz")).Build()
-	state := observedtest.State()
-	ofSeed := client.ObjectKey{Namespace: "gateway", Name: "gateway"}
-	routes := exposure.Objects(exposure.Values{Namespace: state.Namespace, Service: "kube-apiserver", Gateway: ofSeed})
-	for name, tc := range map[string]struct {
-		class  *string
-		routes []client.Object
-		want   client.ObjectKey
-		fails  string
-	}{
-		"a class without its handler, of a shoot that is there": {class: new("private"), routes: routes, want: ofSeed},
-		"no class":                    {},
-		"a class":                     {class: new("public"), want: client.ObjectKey{Namespace: "istio-ingress-handler-internet", Name: "gateway"}},
-		"a class without its handler": {class: new("private"), fails: `the gardenlet of seed "s" has no handler "dmz", which ExposureClass "private" needs`},
-		"a class that does not exist": {class: new("other"), fails: `read ExposureClass "other"`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			o := observedtest.State()
-			o.Seed.Name, o.Shoot.Spec.ExposureClassName = "s", tc.class
-			seed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.routes...).Build()
-			got, err := observer{gardenAPI: garden, seedAPI: seed, gateways: map[string]client.ObjectKey{
-				"internet": {Namespace: "istio-ingress-handler-internet", Name: "gateway"},
-			}}.gateway(t.Context(), o)
-			switch {
-			case tc.fails != "":
-				if err == nil || !strings.Contains(err.Error(), tc.fails) || len(errorcode.Of(err)) > 0 {
-					t.Errorf("error is %v with codes %v, want %q without codes", err, errorcode.Of(err), tc.fails)
-				}
-			case err != nil || got != tc.want:
-				t.Errorf("gateway() is %v, %v, want %v", got, err, tc.want)
 			}
 		})
 	}
