@@ -5,7 +5,9 @@
 package backup
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,6 +18,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +31,7 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/component/extensionobject"
+	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/stage/usercredential"
 )
@@ -37,6 +41,13 @@ const statusTimeout = 5 * time.Second
 
 // tokenTimeout is how long a pass waits for a token of a WorkloadIdentity, which takes a request or two.
 const tokenTimeout = 30 * time.Second
+
+// syncJitter is the part of the sync period by which it varies, so that the objects of a seed are not reconciled all at once.
+const syncJitter = 0.2
+
+// annotationCredentials is on the extension resource. With other credentials it changes, so that the extension is requested also if a pass has failed
+// after it had written the copy.
+const annotationCredentials = "checksum/credentials"
 
 // Kind is what is particular to BackupBuckets or BackupEntries. T is the type in the garden, E that of the extension resource, which has the
 // same name.
@@ -96,6 +107,9 @@ type Reconciler[T client.Object, E extensionsv1alpha1.Object] struct {
 	GardenAPI client.Reader
 	// SeedAPI is the API server of the seed.
 	SeedAPI client.WithWatch
+	// SyncPeriod is after how long an object is reconciled again although nothing has requested it: a gardenlet may not watch the credentials in
+	// the garden. Without new ones, nothing is written.
+	SyncPeriod time.Duration
 	// Clock is for the status.
 	Clock clock.PassiveClock
 }
@@ -124,11 +138,10 @@ func (r *Reconciler[T, E]) Reconcile(ctx context.Context, req reconcile.Request)
 		return kube.Result(err)
 	}
 	var pending *Pending
-	var result reconcile.Result
-	cause := err
+	after, cause := wait.Jitter(r.SyncPeriod, syncJitter), err
 	switch {
 	case errors.As(err, &pending):
-		verdict, result.RequeueAfter = extensionobject.Verdict{Message: pending.Message}, pending.After
+		verdict, after = extensionobject.Verdict{Message: pending.Message}, cmp.Or(pending.After, after)
 		cause, err = nil, nil
 	case errors.Is(err, reconcile.TerminalError(nil)):
 		cause = errors.Unwrap(err)
@@ -145,7 +158,10 @@ func (r *Reconciler[T, E]) Reconcile(ctx context.Context, req reconcile.Request)
 		// It is the last write, as a gardenlet may not write to what does not exist any more.
 		return kube.Result(kube.RemoveFinalizer(ctx, r.GardenCache, obj, constants.FinalizerGardenerName))
 	}
-	return result, err
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: after}, nil
 }
 
 // succeeded is the description of an operation that has succeeded.
@@ -166,6 +182,10 @@ func (r *Reconciler[T, E]) apply(ctx context.Context, obj T) (extensionobject.Ve
 	if err != nil {
 		return extensionobject.Verdict{}, err
 	}
+	checksum, err := checksumOf(credentials)
+	if err != nil {
+		return extensionobject.Verdict{}, err
+	}
 	secret := r.copyOf(obj)
 	copied, err := controllerutil.CreateOrPatch(ctx, r.SeedCache, secret, func() error {
 		fill(secret, credentials)
@@ -177,16 +197,19 @@ func (r *Reconciler[T, E]) apply(ctx context.Context, obj T) (extensionobject.Ve
 	if err := r.awaitToken(ctx, credentials, secret); err != nil {
 		return extensionobject.Verdict{}, err
 	}
-	ref := corev1.SecretReference{Namespace: secret.Namespace, Name: secret.Name}
+	write := func(resource E) {
+		setSpec(resource, corev1.SecretReference{Namespace: secret.Namespace, Name: secret.Name})
+		annotate(resource, annotationCredentials, checksum)
+	}
 	status := r.Kind.Status(obj)
 	requested := obj.GetAnnotations()[constants.GardenerOperation] == constants.GardenerOperationReconcile
 	changed := requested || copied != controllerutil.OperationResultNone || *status.ObservedGeneration != obj.GetGeneration()
 	var resource E
 	restores := r.Kind.Operation(obj) == corev1beta1.LastOperationTypeRestore
 	if restores {
-		resource, err = r.restoreResource(ctx, obj, func(resource E) { setSpec(resource, ref) })
+		resource, err = r.restoreResource(ctx, obj, write)
 	} else {
-		resource, err = r.applyResource(ctx, obj.GetName(), changed, func(resource E) { setSpec(resource, ref) })
+		resource, err = r.applyResource(ctx, obj.GetName(), changed, write)
 	}
 	if err != nil {
 		return extensionobject.Verdict{}, err
@@ -203,21 +226,19 @@ func (r *Reconciler[T, E]) apply(ctx context.Context, obj T) (extensionobject.Ve
 	return verdict, r.Kind.Applied(ctx, obj, resource, verdict.Ready)
 }
 
-// applyResource applies the extension resource, and requests its reconciliation if its spec or what it depends on has changed.
-func (r *Reconciler[T, E]) applyResource(ctx context.Context, name string, changed bool, setSpec func(E)) (E, error) {
+// applyResource applies the extension resource, and requests its reconciliation if it or what it depends on has changed.
+func (r *Reconciler[T, E]) applyResource(ctx context.Context, name string, changed bool, write func(E)) (E, error) {
 	resource := empty[E]()
 	resource.SetName(name)
 	_, err := controllerutil.CreateOrPatch(ctx, r.SeedCache, resource, func() error {
 		before := resource.DeepCopyObject()
-		setSpec(resource)
+		write(resource)
 		if !changed && resource.GetUID() != "" && apiequality.Semantic.DeepEqual(before, resource) {
 			return nil
 		}
 		logf.FromContext(ctx).Info("Requesting reconciliation by the extension", "kind", r.KindName, "name", name)
-		metadata := &metav1.ObjectMeta{Annotations: resource.GetAnnotations()}
-		metav1.SetMetaDataAnnotation(metadata, constants.GardenerOperation, constants.GardenerOperationReconcile)
-		metav1.SetMetaDataAnnotation(metadata, constants.GardenerTimestamp, r.Clock.Now().UTC().Format(time.RFC3339Nano))
-		resource.SetAnnotations(metadata.Annotations)
+		annotate(resource, constants.GardenerOperation, constants.GardenerOperationReconcile)
+		annotate(resource, constants.GardenerTimestamp, r.Clock.Now().UTC().Format(time.RFC3339Nano))
 		return nil
 	})
 	if err != nil {
@@ -227,7 +248,7 @@ func (r *Reconciler[T, E]) applyResource(ctx context.Context, name string, chang
 }
 
 // restoreResource applies the extension resource with the state from another seed, and requests its restoration, once.
-func (r *Reconciler[T, E]) restoreResource(ctx context.Context, obj T, setSpec func(E)) (E, error) {
+func (r *Reconciler[T, E]) restoreResource(ctx context.Context, obj T, write func(E)) (E, error) {
 	resource := empty[E]()
 	resource.SetName(obj.GetName())
 	if err := r.SeedAPI.Get(ctx, client.ObjectKeyFromObject(resource), resource); client.IgnoreNotFound(err) != nil {
@@ -242,7 +263,7 @@ func (r *Reconciler[T, E]) restoreResource(ctx context.Context, obj T, setSpec f
 	return resource, extensionobject.Apply(ctx, extensionobject.Values{
 		Client: r.SeedAPI, Clock: r.Clock,
 		Restore: func(ctx context.Context, _, _ string) (extensionobject.State, error) { return r.Kind.State(ctx, obj) },
-	}, resource, setSpec)
+	}, resource, write)
 }
 
 // migrate has the extension release the resource, deletes it and the copy of the credentials. It is ready when both are gone; the backups stay.
@@ -334,6 +355,21 @@ func fill(secret *corev1.Secret, credentials usercredential.Credential) {
 	if secret.UID == "" { // the type cannot change
 		secret.Type = corev1.SecretTypeOpaque
 	}
+}
+
+// checksumOf returns a checksum of credentials, without the token of a WorkloadIdentity, which is renewed often.
+func checksumOf(credentials usercredential.Credential) (string, error) {
+	text, err := json.Marshal(credentials) // with sorted keys
+	return workload.Checksum(string(text)), err
+}
+
+func annotate(obj client.Object, key, value string) {
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	obj.SetAnnotations(annotations)
 }
 
 // awaitToken waits until the copy of credentials has the token of a WorkloadIdentity.

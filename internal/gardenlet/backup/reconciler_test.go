@@ -103,8 +103,8 @@ func newFixture(t *testing.T) *fixture {
 	})
 	f.reconciler = &Reconciler[*corev1beta1.BackupBucket, *extensionsv1alpha1.BackupBucket]{
 		Kind: f.kind, KindName: "BackupBucket", SeedName: "here", GardenCache: garden, GardenAPI: garden, SeedCache: f.seed,
-		SeedAPI: interceptor.NewClient(f.seed, interceptor.Funcs{Watch: stagetest.WatchWithoutList}),
-		Clock:   clocktesting.NewFakePassiveClock(time.Unix(0, 0)),
+		SeedAPI:    interceptor.NewClient(f.seed, interceptor.Funcs{Watch: stagetest.WatchWithoutList}),
+		SyncPeriod: time.Hour, Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)),
 	}
 	return f
 }
@@ -162,15 +162,32 @@ func TestLifecycle(t *testing.T) {
 		b.UID, b.Finalizers = "1", []string{"example.com/extension"} // the fake API server sets no UID
 		b.Status.LastOperation = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded, LastUpdateTime: metav1.Unix(0, 0)}
 	})
-	if bucket, _, err = f.reconcile(t); err != nil {
+	bucket, result, err := f.reconcile(t)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if last := bucket.Status.LastOperation; last.Description != "BackupBucket has been reconciled." || last.Progress != 100 || bucket.Status.ProviderStatus == nil {
 		t.Errorf("when the extension is ready, the status is %+v", bucket.Status)
 	}
+	if result.RequeueAfter < time.Hour || result.RequeueAfter > 72*time.Minute {
+		t.Errorf("it is reconciled again after %s, want an hour and a little more", result.RequeueAfter)
+	}
 	f.resource(t, func(b *extensionsv1alpha1.BackupBucket) {
 		if b.Annotations["gardener.cloud/operation"] != "" {
 			t.Error("an unchanged BackupBucket is reconciled by the extension again")
+		}
+	})
+
+	f.kind.credentials.Data = map[string][]byte{"password": []byte("2")}
+	if bucket, _, err = f.reconcile(t); err != nil || bucket.Status.LastOperation.State != corev1beta1.LastOperationStateProcessing {
+		t.Errorf("with new credentials, the status is %+v: %v", bucket.Status, err)
+	}
+	if err := f.seed.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil || string(secret.Data["password"]) != "2" {
+		t.Errorf("the copy of the new credentials has %v: %v", secret.Data, err)
+	}
+	f.resource(t, func(b *extensionsv1alpha1.BackupBucket) {
+		if b.Annotations["gardener.cloud/operation"] != "reconcile" {
+			t.Error("the extension is not requested to use new credentials")
 		}
 	})
 
@@ -196,6 +213,39 @@ func TestLifecycle(t *testing.T) {
 	if err := f.seed.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("the copy of the credentials still exists: %v", err)
 	}
+}
+
+// A pass may fail after it has written the copy. The next one finds the copy complete.
+func TestExtensionIsRequestedForNewCredentialsAfterAFailure(t *testing.T) {
+	f := newFixture(t)
+	if _, _, err := f.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	f.resource(t, func(b *extensionsv1alpha1.BackupBucket) {
+		delete(b.Annotations, "gardener.cloud/operation")
+		b.UID = "1" // the fake API server sets none
+	})
+	f.kind.credentials.Data = map[string][]byte{"password": []byte("2")}
+	f.reconciler.SeedCache = interceptor.NewClient(f.seed, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if _, ok := object.(*extensionsv1alpha1.BackupBucket); ok {
+				return errors.New("connection refused")
+			}
+			return c.Patch(ctx, object, patch, options...)
+		},
+	})
+	if _, _, err := f.reconcile(t); err == nil {
+		t.Fatal("the pass does not fail")
+	}
+	f.reconciler.SeedCache = f.seed
+	if _, _, err := f.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	f.resource(t, func(b *extensionsv1alpha1.BackupBucket) {
+		if b.Annotations["gardener.cloud/operation"] != "reconcile" {
+			t.Error("the extension is not requested to use new credentials")
+		}
+	})
 }
 
 func TestErrors(t *testing.T) {

@@ -7,6 +7,7 @@ package backupbucket
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -22,6 +23,9 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/gardenlet/backup"
 )
+
+// syncPeriod is how long new credentials for a bucket take to be noticed, at most a fifth more. A pass without new ones costs a handful of requests.
+const syncPeriod = 5 * time.Minute
 
 // Values are what the controller works with.
 type Values struct {
@@ -51,6 +55,6 @@ func Add(mgr manager.Manager, v Values) error {
 		Watches(&extensionsv1alpha1.BackupBucket{}, sameName).
 		Complete(&backup.Reconciler[*corev1beta1.BackupBucket, *extensionsv1alpha1.BackupBucket]{
 			Kind: k, KindName: "BackupBucket", SeedName: v.SeedName,
-			GardenCache: k.gardenCache, GardenAPI: k.gardenAPI, SeedCache: k.seedCache, SeedAPI: v.SeedAPI, Clock: v.Clock,
+			GardenCache: k.gardenCache, GardenAPI: k.gardenAPI, SeedCache: k.seedCache, SeedAPI: v.SeedAPI, SyncPeriod: syncPeriod, Clock: v.Clock,
 		})
 }

@@ -29,6 +29,10 @@ import (
 	"gardener.cloud/gardener/internal/gardenlet/backup"
 )
 
+// syncPeriod is when the credentials of the bucket are read again, although new ones are noticed when the BackupBucket becomes ready with them: it may
+// be one of another seed, which the gardenlet may not watch. There are as many BackupEntries as Shoots, so it is long.
+const syncPeriod = time.Hour
+
 // Values are what the controller works with.
 type Values struct {
 	// SeedName is the name of the seed.
@@ -59,7 +63,7 @@ func Add(mgr manager.Manager, v Values) error {
 		Watches(&extensionsv1alpha1.BackupEntry{}, handler.EnqueueRequestsFromMapFunc(k.entryOf)).
 		Complete(&backup.Reconciler[*corev1beta1.BackupEntry, *extensionsv1alpha1.BackupEntry]{
 			Kind: k, KindName: "BackupEntry", SeedName: v.SeedName,
-			GardenCache: k.gardenCache, GardenAPI: k.gardenAPI, SeedCache: mgr.GetClient(), SeedAPI: v.SeedAPI, Clock: v.Clock,
+			GardenCache: k.gardenCache, GardenAPI: k.gardenAPI, SeedCache: mgr.GetClient(), SeedAPI: v.SeedAPI, SyncPeriod: syncPeriod, Clock: v.Clock,
 		})
 }
 

@@ -1,12 +1,14 @@
 package gardenlet
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -42,12 +44,16 @@ func (g *garden) testBackups(t *testing.T) {
 	}
 	copied := g.checkCopy(t, resource.Spec.SecretRef, "1")
 
-	// The extension generates credentials for the bucket.
-	generated := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "generated"}, Data: map[string][]byte{"password": []byte("2")}}
+	// The extension generates credentials for the bucket, from those that it has.
+	generated := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "generated"}}
 	if err := g.c.Create(t.Context(), generated); err != nil {
 		t.Fatal(err)
 	}
 	playExtension(t, g, &extensionsv1alpha1.BackupBucketList{}, func(b *extensionsv1alpha1.BackupBucket) {
+		password := fmt.Sprintf(`{"stringData":{"password":"generated with %s"}}`, g.password(b.Spec.SecretRef))
+		if err := g.c.Patch(context.Background(), generated.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(password))); err != nil {
+			t.Error(err)
+		}
 		b.Status.ObservedGeneration = b.Generation
 		b.Status.LastOperation = succeeded()
 		b.Status.GeneratedSecretRef = &corev1.SecretReference{Namespace: "garden", Name: "generated"}
@@ -99,12 +105,32 @@ func (g *garden) testBackupEntry(t *testing.T, bucket string) {
 	if spec := resource.Spec; spec.Type != "local" || spec.Region != "here" || spec.BucketName != bucket {
 		t.Errorf("spec is %+v", spec)
 	}
-	copied := g.checkCopy(t, resource.Spec.SecretRef, "2")
+	copied := g.checkCopy(t, resource.Spec.SecretRef, "generated with 1")
 	playExtension(t, g, &extensionsv1alpha1.BackupEntryList{}, func(e *extensionsv1alpha1.BackupEntry) {
 		e.Status.ObservedGeneration, e.Status.LastOperation = e.Generation, succeeded()
+		e.Status.ProviderStatus = &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"etcd":%q}`, g.password(e.Spec.SecretRef))}
 	})
 	env.AwaitList(t, g.c, func(found []*corev1beta1.BackupEntry) error {
 		if last := found[0].Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded {
+			return fmt.Errorf("last operation is %+v", last)
+		}
+		return nil
+	})
+
+	// The next pass for the BackupBucket finds new credentials, and all extensions get theirs. A change in the seed stands for the end of the period,
+	// for which a test cannot wait.
+	env.Edit(t, g.c, env.Named[*corev1.Secret]("garden", "backup"), func(s *corev1.Secret) { s.Data["password"] = []byte("2") })
+	env.Edit(t, g.c, env.Named[*extensionsv1alpha1.BackupBucket]("", bucket), func(b *extensionsv1alpha1.BackupBucket) {
+		b.Labels = map[string]string{"example.com/pass": "another"}
+	})
+	env.Await(t, g.c, resource, func(e *extensionsv1alpha1.BackupEntry) error {
+		if status := e.Status.ProviderStatus; status == nil || string(status.Raw) != `{"etcd":"generated with 2"}` {
+			return fmt.Errorf("its extension has written %v", status)
+		}
+		return nil
+	})
+	env.Await(t, g.c, entry, func(e *corev1beta1.BackupEntry) error {
+		if last := e.Status.LastOperation; last.State != corev1beta1.LastOperationStateSucceeded {
 			return fmt.Errorf("last operation is %+v", last)
 		}
 		return nil
@@ -152,6 +178,13 @@ func awaitRequest[E client.Object](t *testing.T, g *garden) E {
 		return nil
 	})
 	return resource
+}
+
+// password returns the password in a Secret, for an extension that is played. It is empty if it cannot be read.
+func (g *garden) password(ref corev1.SecretReference) string {
+	secret := &corev1.Secret{}
+	_ = g.c.Get(context.Background(), client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, secret)
+	return string(secret.Data["password"])
 }
 
 // checkCopy compares the password in the copy of the credentials in the seed.
