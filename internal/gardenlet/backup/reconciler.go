@@ -64,6 +64,8 @@ type Kind[T client.Object, E extensionsv1alpha1.Object] interface {
 	Status(obj T) Status
 	// CopyName is the name of the Secret in the namespace garden of the seed with the copy of the credentials.
 	CopyName(obj T) string
+	// Credentials reads the credentials. It changes nothing, and does not wait until an object in the garden is ready.
+	Credentials(ctx context.Context, obj T) (usercredential.Credential, error)
 	// Prepare returns the credentials, and a function that writes the desired spec of the extension resource, of which the
 	// copy is at ref. The error is a *Pending if an object in the garden is not ready yet.
 	Prepare(ctx context.Context, obj T) (credentials usercredential.Credential, setSpec func(resource E, ref corev1.SecretReference), err error)
@@ -187,12 +189,9 @@ func (r *Reconciler[T, E]) apply(ctx context.Context, obj T) (extensionobject.Ve
 		return extensionobject.Verdict{}, err
 	}
 	secret := r.copyOf(obj)
-	copied, err := controllerutil.CreateOrPatch(ctx, r.SeedCache, secret, func() error {
-		fill(secret, credentials)
-		return nil
-	})
+	copied, err := r.copy(ctx, secret, credentials)
 	if err != nil {
-		return extensionobject.Verdict{}, fmt.Errorf("copy credentials to Secret %q: %w", client.ObjectKeyFromObject(secret), err)
+		return extensionobject.Verdict{}, err
 	}
 	if err := r.awaitToken(ctx, credentials, secret); err != nil {
 		return extensionobject.Verdict{}, err
@@ -203,7 +202,7 @@ func (r *Reconciler[T, E]) apply(ctx context.Context, obj T) (extensionobject.Ve
 	}
 	status := r.Kind.Status(obj)
 	requested := obj.GetAnnotations()[constants.GardenerOperation] == constants.GardenerOperationReconcile
-	changed := requested || copied != controllerutil.OperationResultNone || *status.ObservedGeneration != obj.GetGeneration()
+	changed := requested || copied || *status.ObservedGeneration != obj.GetGeneration()
 	var resource E
 	restores := r.Kind.Operation(obj) == corev1beta1.LastOperationTypeRestore
 	if restores {
@@ -281,7 +280,7 @@ func (r *Reconciler[T, E]) migrate(ctx context.Context, obj T) (extensionobject.
 	case err != nil:
 		return extensionobject.Verdict{}, fmt.Errorf("read %s %q in the seed: %w", r.KindName, obj.GetName(), err)
 	case resource.GetDeletionTimestamp() != nil || extensionobject.Migrated(resource):
-		return r.deleteResource(ctx, resource)
+		return r.deleteResource(ctx, resource, false)
 	}
 	if err := extensionobject.Migrate(ctx, values, resource); err != nil {
 		return extensionobject.Verdict{}, err
@@ -304,7 +303,11 @@ func (r *Reconciler[T, E]) delete(ctx context.Context, obj T) (extensionobject.V
 	resource := empty[E]()
 	switch err := r.SeedCache.Get(ctx, client.ObjectKey{Name: obj.GetName()}, resource); {
 	case err == nil:
-		return r.deleteResource(ctx, resource)
+		refreshed, err := r.refresh(ctx, obj)
+		if err != nil {
+			return extensionobject.Verdict{}, err
+		}
+		return r.deleteResource(ctx, resource, refreshed)
 	case !apierrors.IsNotFound(err):
 		return extensionobject.Verdict{}, fmt.Errorf("read %s %q in the seed: %w", r.KindName, obj.GetName(), err)
 	}
@@ -314,10 +317,16 @@ func (r *Reconciler[T, E]) delete(ctx context.Context, obj T) (extensionobject.V
 	return extensionobject.Verdict{Ready: true}, r.Kind.AfterDeletion(ctx, obj)
 }
 
-func (r *Reconciler[T, E]) deleteResource(ctx context.Context, resource E) (extensionobject.Verdict, error) {
+// deleteResource deletes the extension resource. The extension is requested to retry a deletion when the credentials are refreshed.
+func (r *Reconciler[T, E]) deleteResource(ctx context.Context, resource E, refreshed bool) (extensionobject.Verdict, error) {
+	values := extensionobject.Values{Client: r.SeedAPI, Clock: r.Clock}
 	if resource.GetDeletionTimestamp() == nil {
-		if err := extensionobject.Delete(ctx, extensionobject.Values{Client: r.SeedAPI, Clock: r.Clock}, resource); err != nil {
+		if err := extensionobject.Delete(ctx, values, resource); err != nil {
 			return extensionobject.Verdict{}, err
+		}
+	} else if refreshed {
+		if err := extensionobject.RequestDeletion(ctx, values, resource); err != nil {
+			return extensionobject.Verdict{}, fmt.Errorf("request the deletion of %s %q again: %w", r.KindName, resource.GetName(), err)
 		}
 	}
 	verdict := extensionobject.Judge(resource)
@@ -331,6 +340,29 @@ func (r *Reconciler[T, E]) deleteResource(ctx context.Context, resource E) (exte
 // copyOf is the Secret with the copy of the credentials, without its data.
 func (r *Reconciler[T, E]) copyOf(obj T) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: r.Kind.CopyName(obj)}}
+}
+
+// copy writes the copy of the credentials, and reports whether it has changed.
+func (r *Reconciler[T, E]) copy(ctx context.Context, secret *corev1.Secret, credentials usercredential.Credential) (bool, error) {
+	result, err := controllerutil.CreateOrPatch(ctx, r.SeedCache, secret, func() error {
+		fill(secret, credentials)
+		return nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("copy credentials to Secret %q: %w", client.ObjectKeyFromObject(secret), err)
+	}
+	return result != controllerutil.OperationResultNone, nil
+}
+
+// refresh updates the copy of the credentials for a deletion, as they may have changed while the backups were kept, and reports whether it has. What cannot be
+// read must not block the deletion: then the copy stays as it is.
+func (r *Reconciler[T, E]) refresh(ctx context.Context, obj T) (bool, error) {
+	credentials, err := r.Kind.Credentials(ctx, obj)
+	if err != nil {
+		logf.FromContext(ctx).Error(err, "Deleting with the existing copy of the credentials", "kind", r.KindName, "name", obj.GetName())
+		return false, nil
+	}
+	return r.copy(ctx, r.copyOf(obj), credentials)
 }
 
 // fill writes credentials into their copy. The token of a WorkloadIdentity, which another controller writes and renews, stays as long as it

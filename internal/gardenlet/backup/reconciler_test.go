@@ -26,11 +26,11 @@ import (
 	"gardener.cloud/gardener/test/behind"
 )
 
-// stub is a Kind whose credentials never change, or that fails with an error.
+// stub is a Kind that fails with an error, or whose credentials cannot be read.
 type stub struct {
-	err         error
-	deleted     bool
-	credentials usercredential.Credential
+	err, unreadable error
+	deleted         bool
+	credentials     usercredential.Credential
 }
 
 func (*stub) SeedName(b *corev1beta1.BackupBucket) *string { return b.Spec.SeedName }
@@ -50,6 +50,10 @@ func (*stub) Status(b *corev1beta1.BackupBucket) Status {
 }
 
 func (*stub) CopyName(b *corev1beta1.BackupBucket) string { return "copy-" + b.Name }
+
+func (s *stub) Credentials(context.Context, *corev1beta1.BackupBucket) (usercredential.Credential, error) {
+	return s.credentials, s.unreadable
+}
 
 func (s *stub) Prepare(context.Context, *corev1beta1.BackupBucket) (usercredential.Credential, func(*extensionsv1alpha1.BackupBucket, corev1.SecretReference), error) {
 	return s.credentials, func(resource *extensionsv1alpha1.BackupBucket, ref corev1.SecretReference) {
@@ -246,6 +250,56 @@ func TestExtensionIsRequestedForNewCredentialsAfterAFailure(t *testing.T) {
 			t.Error("the extension is not requested to use new credentials")
 		}
 	})
+}
+
+// The credentials may change while backups are kept, and while the extension fails to delete them with the former ones.
+func TestDeletionWithNewCredentials(t *testing.T) {
+	for name, tc := range map[string]struct {
+		unreadable error
+		late       bool // they change when the extension has tried
+		want       string
+	}{
+		"before the deletion":       {want: "2"},
+		"during the deletion":       {late: true, want: "2"},
+		"that cannot be read":       {unreadable: errors.New("not found"), want: "1"},
+		"that cannot be read, late": {unreadable: errors.New("not found"), late: true, want: "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			bucket, _, err := f.reconcile(t)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.resource(t, func(b *extensionsv1alpha1.BackupBucket) {
+				delete(b.Annotations, "gardener.cloud/operation")
+				b.Finalizers = []string{"example.com/extension"}
+			})
+			if err := f.garden.Delete(t.Context(), bucket); err != nil {
+				t.Fatal(err)
+			}
+			if tc.late {
+				if _, _, err := f.reconcile(t); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f.kind.credentials.Data, f.kind.unreadable = map[string][]byte{"password": []byte("2")}, tc.unreadable
+			if _, result, err := f.reconcile(t); err != nil || result.RequeueAfter == 0 {
+				t.Fatalf("Reconcile() = %v, %v, want another pass later", result, err)
+			}
+			secret := &corev1.Secret{}
+			if err := f.seed.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "copy-b"}, secret); err != nil || string(secret.Data["password"]) != tc.want {
+				t.Errorf("the copy of the credentials has %s, want %s: %v", secret.Data["password"], tc.want, err)
+			}
+			f.resource(t, func(b *extensionsv1alpha1.BackupBucket) {
+				if b.DeletionTimestamp == nil {
+					t.Error("the BackupBucket in the seed is not deleted")
+				}
+				if again := b.Annotations["gardener.cloud/operation"] == "reconcile"; again != (tc.late && tc.unreadable == nil) {
+					t.Errorf("whether the deletion is requested again: %v", again)
+				}
+			})
+		})
+	}
 }
 
 func TestErrors(t *testing.T) {

@@ -50,16 +50,20 @@ func (*kind) Status(bucket *corev1beta1.BackupBucket) backup.Status {
 
 func (*kind) CopyName(bucket *corev1beta1.BackupBucket) string { return "bucket-" + bucket.Name }
 
+// Credentials reads the credentials that the BackupBucket refers to.
+func (k *kind) Credentials(ctx context.Context, bucket *corev1beta1.BackupBucket) (usercredential.Credential, error) {
+	return usercredential.ReadFor(ctx, k.gardenAPI, usercredential.UserOf("BackupBucket", bucket), ptr.Deref(bucket.Spec.CredentialsRef, corev1.ObjectReference{}))
+}
+
 // Prepare returns the credentials that the BackupBucket refers to. Their object gets a finalizer.
 func (k *kind) Prepare(
 	ctx context.Context, bucket *corev1beta1.BackupBucket,
 ) (usercredential.Credential, func(*extensionsv1alpha1.BackupBucket, corev1.SecretReference), error) {
-	ref := ptr.Deref(bucket.Spec.CredentialsRef, corev1.ObjectReference{})
-	credentials, err := usercredential.ReadFor(ctx, k.gardenAPI, usercredential.UserOf("BackupBucket", bucket), ref)
+	credentials, err := k.Credentials(ctx, bucket)
 	if err != nil {
 		return credentials, nil, err
 	}
-	object, err := k.readMetadata(ctx, ref)
+	object, err := k.readMetadata(ctx, *bucket.Spec.CredentialsRef)
 	if err != nil {
 		return credentials, nil, err
 	}

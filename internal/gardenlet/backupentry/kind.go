@@ -86,22 +86,11 @@ func (*kind) Status(entry *corev1beta1.BackupEntry) backup.Status {
 
 func (*kind) CopyName(entry *corev1beta1.BackupEntry) string { return "entry-" + entry.Name }
 
-// Prepare returns the credentials of the BackupBucket, when that is ready.
-func (k *kind) Prepare(
-	ctx context.Context, entry *corev1beta1.BackupEntry,
-) (usercredential.Credential, func(*extensionsv1alpha1.BackupEntry, corev1.SecretReference), error) {
-	none, bucket, key := usercredential.Credential{}, &corev1beta1.BackupBucket{}, client.ObjectKey{Name: entry.Spec.BucketName}
-	pending := &backup.Pending{Message: fmt.Sprintf("Waiting until BackupBucket %q is ready.", key.Name)}
-	err := k.gardenCache.Get(ctx, key, bucket)
-	if apierrors.IsNotFound(err) { // the one of another seed, which the backups of a Shoot are copied from, is in no cache
-		pending.After = foreignBucketPeriod
-		err = k.gardenAPI.Get(ctx, key, bucket)
-	}
+// Credentials reads the credentials of the BackupBucket.
+func (k *kind) Credentials(ctx context.Context, entry *corev1beta1.BackupEntry) (usercredential.Credential, error) {
+	bucket, _, err := k.bucket(ctx, entry)
 	if err != nil {
-		return none, nil, fmt.Errorf("read BackupBucket %q: %w", key.Name, err)
-	}
-	if !bucketReady(bucket) {
-		return none, nil, pending
+		return usercredential.Credential{}, err
 	}
 	ref := ptr.Deref(bucket.Spec.CredentialsRef, corev1.ObjectReference{})
 	if generated := bucket.Status.GeneratedSecretRef; generated != nil { // by the extension
@@ -109,7 +98,30 @@ func (k *kind) Prepare(
 	}
 	credentials, err := usercredential.ReadFor(ctx, k.gardenAPI, usercredential.UserOf("BackupEntry", entry), ref)
 	if err != nil {
-		return none, nil, fmt.Errorf("credentials of BackupBucket %q: %w", bucket.Name, err)
+		return credentials, fmt.Errorf("credentials of BackupBucket %q: %w", bucket.Name, err)
+	}
+	return credentials, nil
+}
+
+// Prepare returns the credentials of the BackupBucket, when that is ready.
+func (k *kind) Prepare(
+	ctx context.Context, entry *corev1beta1.BackupEntry,
+) (usercredential.Credential, func(*extensionsv1alpha1.BackupEntry, corev1.SecretReference), error) {
+	none := usercredential.Credential{}
+	bucket, foreign, err := k.bucket(ctx, entry)
+	if err != nil {
+		return none, nil, err
+	}
+	if !bucketReady(bucket) {
+		pending := &backup.Pending{Message: fmt.Sprintf("Waiting until BackupBucket %q is ready.", bucket.Name)}
+		if foreign {
+			pending.After = foreignBucketPeriod
+		}
+		return none, nil, pending
+	}
+	credentials, err := k.Credentials(ctx, entry)
+	if err != nil {
+		return none, nil, err
 	}
 	return credentials, func(resource *extensionsv1alpha1.BackupEntry, ref corev1.SecretReference) {
 		resource.Spec = extensionsv1alpha1.BackupEntrySpec{
@@ -119,6 +131,19 @@ func (k *kind) Prepare(
 			BackupBucketProviderStatus: bucket.Status.ProviderStatus, Region: bucket.Spec.Provider.Region, BucketName: bucket.Name, SecretRef: ref,
 		}
 	}, nil
+}
+
+// bucket reads the BackupBucket of a BackupEntry. That of another seed, which the backups of a Shoot are copied from, is foreign: it is in no cache.
+func (k *kind) bucket(ctx context.Context, entry *corev1beta1.BackupEntry) (bucket *corev1beta1.BackupBucket, foreign bool, err error) {
+	bucket, key := &corev1beta1.BackupBucket{}, client.ObjectKey{Name: entry.Spec.BucketName}
+	err = k.gardenCache.Get(ctx, key, bucket)
+	if foreign = apierrors.IsNotFound(err); foreign {
+		err = k.gardenAPI.Get(ctx, key, bucket)
+	}
+	if err != nil {
+		return nil, foreign, fmt.Errorf("read BackupBucket %q: %w", key.Name, err)
+	}
+	return bucket, foreign, nil
 }
 
 // bucketReady is whether the last operation on a BackupBucket has succeeded.

@@ -59,6 +59,24 @@ func TestMissingObjects(t *testing.T) {
 	}
 }
 
+// Backups are deleted with the present credentials of their bucket, also when that is not ready.
+func TestCredentialsOfABucketThatIsNotReady(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1beta1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	bucket := &corev1beta1.BackupBucket{}
+	bucket.Name, bucket.Spec.CredentialsRef = "bucket", &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "creds"}
+	bucket.Status.LastOperation = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateError}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "creds"}, Data: map[string][]byte{"password": []byte("1")}}
+	garden := fake.NewClientBuilder().WithScheme(scheme).WithObjects(bucket, secret).Build()
+	entry := &corev1beta1.BackupEntry{Spec: corev1beta1.BackupEntrySpec{BucketName: "bucket"}}
+	credentials, err := (&kind{gardenCache: garden, gardenAPI: garden}).Credentials(t.Context(), entry)
+	if err != nil || string(credentials.Data["password"]) != "1" {
+		t.Errorf("Credentials() = %v, %v", credentials, err)
+	}
+}
+
 func TestBeforeDeletion(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
