@@ -63,7 +63,7 @@ func (k *kind) Prepare(
 	if err != nil {
 		return credentials, nil, err
 	}
-	object, err := k.readMetadata(ctx, *bucket.Spec.CredentialsRef)
+	object, err := readMetadata(ctx, k.gardenAPI, *bucket.Spec.CredentialsRef)
 	if err != nil {
 		return credentials, nil, err
 	}
@@ -132,13 +132,19 @@ func (k *kind) BeforeDeletion(ctx context.Context, bucket *corev1beta1.BackupBuc
 	return nil
 }
 
-// AfterDeletion removes the finalizer of the credentials, unless another BackupBucket of the seed uses them.
+// AfterDeletion removes the finalizer of the credentials.
 func (k *kind) AfterDeletion(ctx context.Context, bucket *corev1beta1.BackupBucket) error {
+	return ReleaseCredentials(ctx, k.gardenCache, k.gardenAPI, bucket)
+}
+
+// ReleaseCredentials removes the finalizer of the credentials of a BackupBucket, unless another BackupBucket of the seed uses them. A gardenlet may only do
+// that while the BackupBucket refers to them.
+func ReleaseCredentials(ctx context.Context, gardenCache client.Client, gardenAPI client.Reader, bucket *corev1beta1.BackupBucket) error {
 	ref := ptr.Deref(bucket.Spec.CredentialsRef, corev1.ObjectReference{})
 	if ref.Kind != usercredential.Secret && ref.Kind != usercredential.WorkloadIdentity {
 		return nil
 	}
-	object, err := k.readMetadata(ctx, ref)
+	object, err := readMetadata(ctx, gardenAPI, ref)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -146,7 +152,7 @@ func (k *kind) AfterDeletion(ctx context.Context, bucket *corev1beta1.BackupBuck
 		return err
 	}
 	all := &corev1beta1.BackupBucketList{}
-	if err := k.gardenCache.List(ctx, all); err != nil {
+	if err := gardenCache.List(ctx, all); err != nil {
 		return fmt.Errorf("list BackupBuckets: %w", err)
 	}
 	for _, other := range all.Items {
@@ -154,13 +160,13 @@ func (k *kind) AfterDeletion(ctx context.Context, bucket *corev1beta1.BackupBuck
 			return nil
 		}
 	}
-	return kube.RemoveFinalizer(ctx, k.gardenCache, object, constants.FinalizerGardener)
+	return kube.RemoveFinalizer(ctx, gardenCache, object, constants.FinalizerGardener)
 }
 
 // readMetadata reads the metadata of the object with the credentials.
-func (k *kind) readMetadata(ctx context.Context, ref corev1.ObjectReference) (*metav1.PartialObjectMetadata, error) {
+func readMetadata(ctx context.Context, gardenAPI client.Reader, ref corev1.ObjectReference) (*metav1.PartialObjectMetadata, error) {
 	object, key := kube.Metadata(ref.GroupVersionKind()), client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
-	if err := k.gardenAPI.Get(ctx, key, object); err != nil {
+	if err := gardenAPI.Get(ctx, key, object); err != nil {
 		return nil, fmt.Errorf("read metadata of %s %q: %w", ref.Kind, key, err)
 	}
 	return object, nil

@@ -428,6 +428,23 @@ func (g *garden) testDeletion(t *testing.T) {
 		t.Errorf("the Seed changes without a reason (-before +after):\n%s", diff)
 	}
 
+	// The former credentials for backups can be deleted when the Seed has others.
+	if err := g.c.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "new-backup"}}); err != nil {
+		t.Fatal(err)
+	}
+	finalizers := func(want int) func(*corev1.Secret) error {
+		return func(s *corev1.Secret) error {
+			if len(s.Finalizers) != want {
+				return fmt.Errorf("finalizers are %q, want %d", s.Finalizers, want)
+			}
+			return nil
+		}
+	}
+	env.Await(t, g.c, env.Named[*corev1.Secret]("garden", "backup"), finalizers(1))
+	env.Edit(t, g.c, after, func(seed *corev1beta1.Seed) { seed.Spec.Backup.CredentialsRef.Name = "new-backup" })
+	env.Await(t, g.c, env.Named[*corev1.Secret]("garden", "new-backup"), finalizers(1))
+	env.Await(t, g.c, env.Named[*corev1.Secret]("garden", "backup"), finalizers(0))
+
 	// The Seed is not deleted while a ControllerInstallation exists.
 	installation := &corev1beta1.ControllerInstallation{
 		ObjectMeta: metav1.ObjectMeta{Name: "last"},

@@ -2,8 +2,8 @@
 // namespace garden.
 //
 // It reads and writes these objects in the seed, the Extensions of the seed and copies of what the Seed refers to there, the BackupBucket of the
-// seed in the garden, and the status and the finalizer of the Seed. The finalizer of a deleted Seed is removed when the seed has no shoot, no extension and no backup. Source: concepts.txt, gardenlet,
-// Seed Controller, "Main Reconciler".
+// seed in the garden and the finalizer of its former credentials, and the status and the finalizer of the Seed. The finalizer of a deleted
+// Seed is removed when the seed has no shoot, no extension and no backup. Source: concepts.txt, gardenlet, Seed Controller, "Main Reconciler".
 package system
 
 import (

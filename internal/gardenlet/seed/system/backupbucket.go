@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/gardenlet/backupbucket"
 	"gardener.cloud/gardener/internal/kube"
 )
 
@@ -36,6 +37,12 @@ func (s *run) createBackupBucket(ctx context.Context) error {
 	changed.Spec.ProviderConfig, changed.Spec.CredentialsRef = want.Spec.ProviderConfig, want.Spec.CredentialsRef
 	if apiequality.Semantic.DeepEqual(current, changed) {
 		return nil
+	}
+	if !apiequality.Semantic.DeepEqual(current.Spec.CredentialsRef, changed.Spec.CredentialsRef) {
+		// Afterwards, the gardenlet may not write to the former credentials any more, and nothing else would remove their finalizer.
+		if err := backupbucket.ReleaseCredentials(ctx, s.gardenCache, s.GardenAPI, current); err != nil {
+			return fmt.Errorf("release former credentials of BackupBucket %q: %w", want.Name, err)
+		}
 	}
 	if err := s.gardenCache.Patch(ctx, changed, client.MergeFrom(current)); err != nil {
 		return fmt.Errorf("patch BackupBucket %q: %w", want.Name, err)
