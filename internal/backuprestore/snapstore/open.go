@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"gocloud.dev/blob"
 	"gocloud.dev/blob/azureblob"
 	"gocloud.dev/blob/fileblob"
 	"gocloud.dev/blob/s3blob"
@@ -44,6 +45,15 @@ type services struct {
 }
 
 func openWith(ctx context.Context, config *backuprestoreconfigv1alpha1.Store, by services) (*Store, error) {
+	s := &Store{
+		open:        func(ctx context.Context) (*blob.Bucket, error) { return openBucket(ctx, config, by) },
+		credentials: func() (string, error) { return allCredentials(config) }, prefix: config.Prefix,
+	}
+	_, err := s.current(ctx)
+	return s, err
+}
+
+func openBucket(ctx context.Context, config *backuprestoreconfigv1alpha1.Store, by services) (*blob.Bucket, error) {
 	switch config.Provider {
 	case Local:
 		// A file gets its name when it is complete, so temporary ones must be on the same volume.
@@ -53,13 +63,36 @@ func openWith(ctx context.Context, config *backuprestoreconfigv1alpha1.Store, by
 		if err != nil {
 			return nil, fmt.Errorf("open store in %s: %w", config.Container, err)
 		}
-		return New(bucket, config.Prefix), nil
+		return bucket, nil
 	case S3:
 		return openS3(ctx, config, by)
 	case ABS:
 		return openABS(ctx, config, by)
 	}
 	return nil, fmt.Errorf("store of provider %q: supported are %s, %s and %s", config.Provider, ABS, Local, S3)
+}
+
+// allCredentials returns what is in the Secret with the credentials, to be compared.
+func allCredentials(config *backuprestoreconfigv1alpha1.Store) (string, error) {
+	if config.CredentialsDir == "" {
+		return "", nil
+	}
+	files, err := os.ReadDir(config.CredentialsDir)
+	if err != nil {
+		return "", err
+	}
+	content := &strings.Builder{}
+	for _, file := range files {
+		if strings.HasPrefix(file.Name(), "..") { // of the kubelet, which replaces all files at once
+			continue
+		}
+		value, err := credential(config, file.Name())
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(content, "%s=%q\n", file.Name(), value)
+	}
+	return content.String(), nil
 }
 
 // credential reads a key of the Secret with the credentials.
@@ -99,7 +132,7 @@ const (
 
 // openS3 opens a bucket with the credentials that the extensions for S3 put in the Secret of a BackupEntry: the role and the token of a
 // WorkloadIdentity, or an access key. They are read when a request needs them, because they rotate.
-func openS3(ctx context.Context, config *backuprestoreconfigv1alpha1.Store, by services) (*Store, error) {
+func openS3(ctx context.Context, config *backuprestoreconfigv1alpha1.Store, by services) (*blob.Bucket, error) {
 	region, err := credential(config, "region")
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", config.Container, err)
@@ -141,7 +174,7 @@ func openS3(ctx context.Context, config *backuprestoreconfigv1alpha1.Store, by s
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", config.Container, err)
 	}
-	return New(bucket, config.Prefix), nil
+	return bucket, nil
 }
 
 // tokenFile reads the token of a WorkloadIdentity, which the gardenlet renews.
@@ -156,7 +189,7 @@ func (t tokenFile) GetIdentityToken() ([]byte, error) {
 }
 
 // openABS opens a container of Azure Blob Storage with the token of a WorkloadIdentity, or with the key of its storage account.
-func openABS(ctx context.Context, config *backuprestoreconfigv1alpha1.Store, by services) (*Store, error) {
+func openABS(ctx context.Context, config *backuprestoreconfigv1alpha1.Store, by services) (*blob.Bucket, error) {
 	account, err := credential(config, keyStorageAccount)
 	if err != nil {
 		return nil, fmt.Errorf("open container %s: %w", config.Container, err)
@@ -177,10 +210,10 @@ func openABS(ctx context.Context, config *backuprestoreconfigv1alpha1.Store, by 
 	if err != nil {
 		return nil, fmt.Errorf("open container %s: %w", config.Container, err)
 	}
-	return New(bucket, config.Prefix), nil
+	return bucket, nil
 }
 
-func withStorageKey(config *backuprestoreconfigv1alpha1.Store, account, url string, _ services) (*container.Client, error) {
+func withStorageKey(config *backuprestoreconfigv1alpha1.Store, account, url string, by services) (*container.Client, error) {
 	key, err := credential(config, keyStorageKey)
 	if err != nil {
 		return nil, err
@@ -189,7 +222,7 @@ func withStorageKey(config *backuprestoreconfigv1alpha1.Store, account, url stri
 	if err != nil {
 		return nil, errors.New("the storage key is not in base64") // the error may quote it
 	}
-	return container.NewClientWithSharedKeyCredential(url, shared, nil)
+	return container.NewClientWithSharedKeyCredential(url, shared, &container.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: by.azure.Transport}})
 }
 
 // withToken exchanges the token of a WorkloadIdentity for one of its application, whenever that expires.

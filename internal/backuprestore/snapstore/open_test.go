@@ -157,6 +157,81 @@ func TestTokensOfWorkloadIdentities(t *testing.T) {
 	}
 }
 
+// All credentials may change while etcd-backup-restore runs, and be of another kind then.
+func TestCredentialsChange(t *testing.T) {
+	accessKey := func(id string) map[string]string {
+		return map[string]string{"region": "r", "accessKeyID": id, "secretAccessKey": "private"}
+	}
+	storageKey := func(account string) map[string]string {
+		return map[string]string{"storageAccount": account, "storageKey": "cHJpdmF0ZQ=="}
+	}
+	for name, tc := range map[string]struct {
+		provider, container   string
+		before, after         map[string]string
+		withBefore, withAfter string
+	}{
+		"another access key": {S3, "bucket", accessKey("first"), accessKey("second"), "Credential=first/", "Credential=second/"},
+		"a role instead of an access key": {
+			S3, "bucket", accessKey("first"),
+			map[string]string{"region": "r", "roleARN": "arn:aws:iam::1:role/backup", "token": "valid"},
+			"Credential=first/", "Credential=for-valid/",
+		},
+		"another storage key": {ABS, "container", storageKey("first"), storageKey("second"), "SharedKey first:", "SharedKey second:"},
+		"an application instead of a storage key": {
+			ABS, "container", storageKey("first"),
+			map[string]string{"storageAccount": "first", "tenantID": "tenant", "clientID": "application", "token": "valid"},
+			"SharedKey first:", "Bearer for-valid",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, stored := &exchange{valid: "valid"}, make(chan string, 1)
+			handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method != http.MethodPut {
+					e.ServeHTTP(w, r)
+					return
+				}
+				_, _ = io.Copy(io.Discard, r.Body) // the client reports the failure
+				stored <- r.Header.Get("Authorization")
+				w.WriteHeader(http.StatusCreated)
+			})
+			start := httptest.NewServer
+			if tc.provider == ABS { // it accepts no tokens without TLS
+				start = httptest.NewTLSServer
+			}
+			server := start(handler)
+			t.Cleanup(server.Close)
+			config := &backuprestoreconfigv1alpha1.Store{
+				Provider: tc.provider, Container: tc.container, Prefix: "shoot/etcd-main", CredentialsDir: keys(t, tc.before), Endpoint: server.URL,
+			}
+			store, err := openWith(t.Context(), config, services{sts: server.URL + "/sts/", azure: azcore.ClientOptions{
+				Cloud: cloud.Configuration{ActiveDirectoryAuthorityHost: server.URL + "/"}, Transport: server.Client(),
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = store.Close() })
+			save := func(want string) {
+				t.Helper()
+				if _, err := store.Write(t.Context(), full(1, 0), func(w io.Writer) error {
+					_, err := io.WriteString(w, "content")
+					return err
+				}); err != nil {
+					t.Fatalf("%v: %q", err, e.problems)
+				}
+				if got := <-stored; !strings.Contains(got, want) {
+					t.Errorf("stored with %q, want %q", got, want)
+				}
+			}
+			save(tc.withBefore)
+			if err := os.RemoveAll(config.CredentialsDir); err != nil {
+				t.Fatal(err)
+			}
+			config.CredentialsDir = keys(t, tc.after) // the store has the same configuration
+			save(tc.withAfter)
+		})
+	}
+}
+
 // The credentials for a store of another vendor with the API of S3 name its URL.
 func TestEndpointOfCredentials(t *testing.T) {
 	var path string

@@ -8,6 +8,7 @@ import (
 	"io"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"gocloud.dev/blob"
@@ -30,16 +31,36 @@ const (
 
 // Store has the snapshots of one etcd cluster.
 type Store struct {
-	bucket *blob.Bucket
-}
+	// open opens the bucket with the present credentials, which the function of that name returns. The bucket is opened again when they change.
+	open        func(context.Context) (*blob.Bucket, error)
+	credentials func() (string, error)
+	prefix      string
 
-// New returns the store below a prefix in a bucket, which it takes over.
-func New(bucket *blob.Bucket, prefix string) *Store {
-	return &Store{bucket: blob.PrefixedBucket(bucket, path.Join(prefix, layout)+"/")}
+	mutex  sync.Mutex
+	bucket *blob.Bucket // below the prefix
+	opened string       // the credentials that the bucket was opened with
 }
 
 // Close ends the use of the store.
 func (s *Store) Close() error { return s.bucket.Close() }
+
+// current returns the bucket, with the present credentials. A transfer that has begun with former ones goes on: so that bucket is not closed.
+func (s *Store) current(ctx context.Context) (*blob.Bucket, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	credentials, err := s.credentials()
+	if err != nil {
+		return nil, fmt.Errorf("read credentials of the store: %w", err)
+	}
+	if s.bucket == nil || credentials != s.opened {
+		bucket, err := s.open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.bucket, s.opened = blob.PrefixedBucket(bucket, path.Join(s.prefix, layout)+"/"), credentials
+	}
+	return s.bucket, nil
+}
 
 // List returns all snapshots, sorted by revision. Objects with other names are ignored.
 func (s *Store) List(ctx context.Context) (snapshots []snapshot.Snapshot, err error) {
@@ -55,8 +76,12 @@ func (s *Store) List(ctx context.Context) (snapshots []snapshot.Snapshot, err er
 }
 
 func (s *Store) list(ctx context.Context) ([]snapshot.Snapshot, error) {
+	bucket, err := s.current(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list snapshots: %w", err)
+	}
 	var snapshots []snapshot.Snapshot
-	for iterator := s.bucket.List(nil); ; {
+	for iterator := bucket.List(nil); ; {
 		object, err := iterator.Next(ctx)
 		if errors.Is(err, io.EOF) {
 			snapshot.Sort(snapshots)
@@ -86,7 +111,11 @@ func (s *Store) Write(ctx context.Context, snap snapshot.Snapshot, fill func(io.
 func (s *Store) write(ctx context.Context, name string, fill func(io.Writer) error) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
 	defer cancel()
-	w, err := s.bucket.NewWriter(ctx, name, &blob.WriterOptions{ContentType: "application/octet-stream"})
+	bucket, err := s.current(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("write %s: %w", name, err)
+	}
+	w, err := bucket.NewWriter(ctx, name, &blob.WriterOptions{ContentType: "application/octet-stream"})
 	if err != nil {
 		return 0, fmt.Errorf("write %s: %w", name, err)
 	}
@@ -109,7 +138,11 @@ var ErrTransfer = errors.New("the store did not deliver it")
 func (s *Store) Read(ctx context.Context, snap snapshot.Snapshot, use func(io.Reader) error) error {
 	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
 	defer cancel()
-	r, err := s.bucket.NewReader(ctx, snap.Name(), nil)
+	bucket, err := s.current(ctx)
+	if err != nil {
+		return fmt.Errorf("read %s: %w: %w", snap.Name(), ErrTransfer, err)
+	}
+	r, err := bucket.NewReader(ctx, snap.Name(), nil)
 	if err != nil {
 		return fmt.Errorf("read %s: %w: %w", snap.Name(), ErrTransfer, err)
 	}
@@ -151,7 +184,11 @@ func (s *source) Read(p []byte) (int, error) {
 func (s *Store) Delete(ctx context.Context, snap snapshot.Snapshot) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	if err := s.bucket.Delete(ctx, snap.Name()); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+	bucket, err := s.current(ctx)
+	if err != nil {
+		return fmt.Errorf("delete %s: %w", snap.Name(), err)
+	}
+	if err := bucket.Delete(ctx, snap.Name()); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
 		return fmt.Errorf("delete %s: %w", snap.Name(), err)
 	}
 	return nil
@@ -161,7 +198,11 @@ func (s *Store) Delete(ctx context.Context, snap snapshot.Snapshot) error {
 func (s *Store) CopyFrom(ctx context.Context, from *Store, snap snapshot.Snapshot) error {
 	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
 	defer cancel()
-	r, err := from.bucket.NewReader(ctx, snap.Name(), nil)
+	source, err := from.current(ctx)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", snap.Name(), err)
+	}
+	r, err := source.NewReader(ctx, snap.Name(), nil)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", snap.Name(), err)
 	}
