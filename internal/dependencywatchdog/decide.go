@@ -11,26 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	component "gardener.cloud/gardener/internal/component/dependencywatchdog"
 )
-
-// probed reports whether a shoot is probed: it has nodes, and is neither being created, deleted, moved nor hibernated.
-func probed(shoot *corev1beta1.Shoot) bool {
-	if shoot == nil || shoot.DeletionTimestamp != nil || shoot.Workerless() || shoot.HibernationWanted() || shoot.Status.Hibernated {
-		return false
-	}
-	last := shoot.Status.LastOperation
-	switch {
-	case last == nil:
-		return false
-	case last.Type == corev1beta1.LastOperationTypeCreate || last.Type == corev1beta1.LastOperationTypeRestore:
-		return last.State == corev1beta1.LastOperationStateSucceeded
-	}
-	return last.Type == corev1beta1.LastOperationTypeReconcile
-}
 
 // direction is where the controllers of a shoot are scaled to.
 type direction string

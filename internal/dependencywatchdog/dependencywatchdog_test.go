@@ -36,44 +36,6 @@ const namespace = "shoot--dev--a"
 
 var now = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-func TestProbed(t *testing.T) {
-	shoot := func(change func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
-		s := &corev1beta1.Shoot{}
-		s.Spec.Provider.Workers = []corev1beta1.Worker{{}}
-		s.Status.LastOperation = &corev1beta1.LastOperation{Type: "Reconcile", State: "Processing"}
-		change(s)
-		return s
-	}
-	last := func(operation, state string) func(*corev1beta1.Shoot) {
-		return func(s *corev1beta1.Shoot) {
-			s.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationType(operation), State: corev1beta1.LastOperationState(state)}
-		}
-	}
-	for name, tc := range map[string]struct {
-		shoot *corev1beta1.Shoot
-		want  bool
-	}{
-		"reconciled":       {shoot(func(*corev1beta1.Shoot) {}), true},
-		"created":          {shoot(last("Create", "Succeeded")), true},
-		"restored":         {shoot(last("Restore", "Succeeded")), true},
-		"being created":    {shoot(last("Create", "Processing")), false},
-		"being restored":   {shoot(last("Restore", "Error")), false},
-		"being moved":      {shoot(last("Migrate", "Succeeded")), false},
-		"new":              {shoot(func(s *corev1beta1.Shoot) { s.Status.LastOperation = nil }), false},
-		"without nodes":    {shoot(func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers = nil }), false},
-		"in deletion":      {shoot(func(s *corev1beta1.Shoot) { s.DeletionTimestamp = &metav1.Time{Time: now} }), false},
-		"to be hibernated": {shoot(func(s *corev1beta1.Shoot) { s.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)} }), false},
-		"hibernated":       {shoot(func(s *corev1beta1.Shoot) { s.Status.Hibernated = true }), false},
-		"unknown":          {nil, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := probed(tc.shoot); got != tc.want {
-				t.Errorf("probed() is %t", got)
-			}
-		})
-	}
-}
-
 // shootOf returns nodes named a, b and so on, with Machines, and Leases of some age in seconds.
 func shootOf(ages ...int) (nodes []corev1.Node, leases []coordinationv1.Lease, machines []machinev1alpha1.Machine) {
 	for i, age := range ages {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"net/url"
 	"strconv"
@@ -89,7 +88,7 @@ func (r *proberReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if cluster == nil || !probed(cluster.Shoot) {
+	if cluster == nil || !component.Probed(cluster.Shoot) {
 		r.seen.Delete(req.Name)
 		return reconcile.Result{}, nil
 	}
@@ -200,23 +199,11 @@ func (r *proberReconciler) scale(ctx context.Context, namespace string, to direc
 
 // scaled changes a Deployment. One that is scaled down remembers how many pods it had.
 func scaled(deployment *appsv1.Deployment, to direction) {
-	annotations := maps.Clone(deployment.Annotations)
-	if annotations == nil {
-		annotations = map[string]string{}
+	if to == up {
+		component.ScaleUp(deployment)
+		return
 	}
-	if to == down {
-		annotations[component.AnnotationReplicas] = strconv.Itoa(int(ptr.Deref(deployment.Spec.Replicas, 1)))
-		annotations[constants.DependencyWatchdogMeltdownProtectionActive] = ""
-		deployment.Spec.Replicas = new(int32(0))
-	} else {
-		replicas, err := strconv.ParseInt(annotations[component.AnnotationReplicas], 10, 32)
-		if err != nil || replicas < 1 {
-			replicas = 1
-		}
-		deployment.Spec.Replicas = new(int32(replicas))
-		for _, key := range []string{component.AnnotationReplicas, constants.DependencyWatchdogMeltdownProtectionActive} {
-			delete(annotations, key)
-		}
-	}
-	deployment.Annotations = annotations
+	metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, component.AnnotationReplicas, strconv.Itoa(int(ptr.Deref(deployment.Spec.Replicas, 1))))
+	metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, constants.DependencyWatchdogMeltdownProtectionActive, "")
+	deployment.Spec.Replicas = new(int32(0))
 }

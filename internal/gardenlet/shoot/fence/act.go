@@ -11,7 +11,6 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/component/dependencywatchdog"
 	"gardener.cloud/gardener/internal/component/extensionobject"
@@ -31,8 +30,7 @@ func (r *reconciler) stop(ctx context.Context, namespace string) error {
 		}
 		before := deployment.DeepCopy()
 		deployment.Spec.Replicas = new(int32(0))
-		delete(deployment.Annotations, dependencywatchdog.AnnotationReplicas)
-		delete(deployment.Annotations, constants.DependencyWatchdogMeltdownProtectionActive)
+		dependencywatchdog.Release(deployment)
 		if err := r.SeedAPI.Patch(ctx, deployment, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 			errs = append(errs, fmt.Errorf("scale Deployment %s/%s to zero: %w", namespace, of, err))
 		}
