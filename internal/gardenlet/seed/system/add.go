@@ -13,10 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -30,6 +32,10 @@ import (
 	"gardener.cloud/gardener/internal/stage/systemcomponents"
 	"gardener.cloud/gardener/pkg/flow"
 )
+
+// Failed passes are repeated after firstRetry, then after twice that, and so on up to lastRetry, which is how often an unchanged Seed is reconciled by
+// default.
+const firstRetry, lastRetry = 5 * time.Millisecond, time.Minute
 
 // Values are what the controller works with.
 type Values struct {
@@ -75,6 +81,7 @@ type Values struct {
 func Add(mgr manager.Manager, v Values) error {
 	cache := v.Garden.GetCache()
 	return builder.ControllerManagedBy(mgr).Named("seed").
+		WithOptions(controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)}).
 		WatchesRawSource(source.Kind(cache, &corev1beta1.Seed{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Seed]{}, seedChanged())).
 		// Registrations say which Extensions the seed has by default.
 		WatchesRawSource(source.Kind(cache, &corev1beta1.ControllerRegistration{}, toSeed[*corev1beta1.ControllerRegistration](v.SeedName),

@@ -19,6 +19,7 @@ import (
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/gardenlet/credentials"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/pkg/flow"
 )
 
 const (
@@ -52,27 +53,33 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			return kube.Result(err)
 		}
 	}
-	extensions, err := r.observeExtensions(ctx, seed)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	hostsGarden, err := HostsGarden(ctx, r.SeedAPI)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	f, err := r.newFlow(seed, extensions, hostsGarden)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	observed, err := r.observe(ctx, seed)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
 	status := &statusReporter{gardenCache: r.gardenCache, clock: r.Clock, seed: seed, reportsProgress: unfinished(seed, r.Gardener)}
+	f, observed, err := r.prepare(ctx, seed)
+	if err != nil {
+		return reconcile.Result{}, errors.Join(err, status.failed(ctx, err))
+	}
 	if err := status.run(ctx, f, r.Metrics); err != nil {
 		return kube.Result(errors.Join(err, status.failed(ctx, err)))
 	}
 	return reconcile.Result{RequeueAfter: r.SyncPeriod}, status.succeeded(ctx, observed)
+}
+
+// prepare reads what the flow and the status need.
+func (r *reconciler) prepare(ctx context.Context, seed *corev1beta1.Seed) (*flow.Flow, *observed, error) {
+	extensions, err := r.observeExtensions(ctx, seed)
+	if err != nil {
+		return nil, nil, err
+	}
+	hostsGarden, err := HostsGarden(ctx, r.SeedAPI)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := r.newFlow(seed, extensions, hostsGarden)
+	if err != nil {
+		return nil, nil, err
+	}
+	observed, err := r.observe(ctx, seed)
+	return f, observed, err
 }
 
 // operate runs the operation that an annotation of the Seed names, and removes the annotation.
@@ -162,41 +169,44 @@ func (r *reconciler) delete(ctx context.Context, seed *corev1beta1.Seed) (reconc
 	if !controllerutil.ContainsFinalizer(seed, constants.FinalizerGardenerName) {
 		return reconcile.Result{}, nil
 	}
-	pending, err := r.pendingBeforeDeletion(ctx, seed)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
 	status := &statusReporter{
 		gardenCache: r.gardenCache, clock: r.Clock, seed: seed, reportsProgress: true, operation: corev1beta1.LastOperationTypeDelete,
+	}
+	failed := func(err error) (reconcile.Result, error) {
+		return reconcile.Result{}, errors.Join(err, status.failed(ctx, err))
+	}
+	pending, err := r.pendingBeforeDeletion(ctx, seed)
+	if err != nil {
+		return failed(err)
 	}
 	if pending != "" {
 		return reconcile.Result{RequeueAfter: checkAgainAfter}, status.write(ctx, corev1beta1.LastOperationStateProcessing, 0, pending)
 	}
 	extensions, err := r.observeExtensions(ctx, seed)
 	if err != nil {
-		return reconcile.Result{}, err
+		return failed(err)
 	}
 	withExtensions, err := r.newExtensionDeletion(seed, extensions)
 	if err != nil {
-		return reconcile.Result{}, err
+		return failed(err)
 	}
 	if err := status.run(ctx, withExtensions, r.Metrics); err != nil {
 		return kube.Result(errors.Join(err, status.failed(ctx, err)))
 	}
 	// gardener-controller-manager deletes the extension controllers when nothing of them is left.
 	if installed, err := r.installed(ctx); err != nil {
-		return reconcile.Result{}, err
+		return failed(err)
 	} else if installed > 0 {
 		return reconcile.Result{RequeueAfter: checkAgainAfter}, status.write(ctx, corev1beta1.LastOperationStateProcessing, 0,
 			fmt.Sprintf("Waiting until there are no ControllerInstallations (%d) for the seed.", installed))
 	}
 	hostsGarden, err := HostsGarden(ctx, r.SeedAPI)
 	if err != nil {
-		return reconcile.Result{}, err
+		return failed(err)
 	}
 	f, err := r.newDeletion(seed, hostsGarden)
 	if err != nil {
-		return reconcile.Result{}, err
+		return failed(err)
 	}
 	if err := status.run(ctx, f, r.Metrics); err != nil {
 		return kube.Result(errors.Join(err, status.failed(ctx, err)))

@@ -1,16 +1,27 @@
 package system
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+	"gardener.cloud/gardener/test/builder"
 )
 
 // Token requestors renew a token at once if the annotation with the time of the next renewal is missing. The gardenlet renews its own kubeconfig if the
@@ -72,4 +83,63 @@ func TestCredentialsAreRenewed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What fails before a flow begins is reported as errors of the flow are: the Seed would keep the last success otherwise.
+func TestErrorsBeforeTheFlowAreReported(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*corev1beta1.Seed)
+		// refused is the kind of lists that fail.
+		refused, want string
+		operation     corev1beta1.LastOperationType
+	}{
+		"Extensions":              {func(*corev1beta1.Seed) {}, "ExtensionList", "list Extensions: refused", corev1beta1.LastOperationTypeReconcile},
+		"Gardens":                 {func(*corev1beta1.Seed) {}, "GardenList", "list Gardens in the seed: refused", corev1beta1.LastOperationTypeReconcile},
+		"Shoots, in deletion":     {deleting, "ShootList", "list shoots: refused", corev1beta1.LastOperationTypeDelete},
+		"Extensions, in deletion": {deleting, "ExtensionList", "list Extensions: refused", corev1beta1.LastOperationTypeDelete},
+		"ControllerInstallations, in deletion": {
+			deleting, "ControllerInstallationList", "list ControllerInstallations: refused", corev1beta1.LastOperationTypeDelete,
+		},
+		"Gardens, in deletion": {deleting, "GardenList", "list Gardens in the seed: refused", corev1beta1.LastOperationTypeDelete},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, seed := reconcilerOf(t, tc.change, interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+					if gvk, err := c.GroupVersionKindFor(list); err != nil || gvk.Kind == tc.refused {
+						return errors.Join(errors.New("refused"), err)
+					}
+					return c.List(ctx, list, options...)
+				},
+			})
+			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(seed)}); err == nil {
+				t.Error("the Seed is not retried")
+			}
+			if err := r.gardenCache.Get(t.Context(), client.ObjectKeyFromObject(seed), seed); err != nil {
+				t.Fatal(err)
+			}
+			want := &corev1beta1.LastOperation{Type: tc.operation, State: corev1beta1.LastOperationStateError, Description: tc.want}
+			if diff := cmp.Diff(want, seed.Status.LastOperation, cmpopts.IgnoreFields(corev1beta1.LastOperation{}, "Progress", "LastUpdateTime")); diff != "" {
+				t.Errorf("lastOperation (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func deleting(seed *corev1beta1.Seed) { seed.DeletionTimestamp = new(metav1.Now()) }
+
+// reconcilerOf returns a reconciler with fake clusters, and its Seed, which was reconciled before.
+func reconcilerOf(t *testing.T, change func(*corev1beta1.Seed), funcs interceptor.Funcs) (*reconciler, *corev1beta1.Seed) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1beta1.AddToScheme(scheme), extensionsv1alpha1.AddToScheme(scheme), operatorv1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	seed := builder.Seed("s", change)
+	seed.Finalizers = []string{"gardener"}
+	seed.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateSucceeded, Progress: 100}
+	garden := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(seed).WithStatusSubresource(seed).Build(), funcs)
+	r := &reconciler{gardenCache: garden}
+	r.GardenAPI, r.SeedAPI = garden, interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), funcs)
+	r.Clock = clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	return r, seed
 }
