@@ -61,7 +61,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			r.event(set, corev1.EventTypeWarning, givenUp(one), v.GaveUp)
 		}
 	}
-	err = r.act(ctx, set, v)
+	err = r.act(ctx, set, &v)
 	if errors.Is(err, errBehind) {
 		return reconcile.Result{RequeueAfter: r.SyncPeriod}, nil // the Shoot that is missing causes an event
 	}
@@ -131,8 +131,8 @@ func shootsOf(ctx context.Context, reader client.Reader, set *seedmanagementv1al
 	return shoots, nil
 }
 
-// act does what was decided.
-func (r *reconciler) act(ctx context.Context, set *seedmanagementv1alpha1.ManagedSeedSet, v verdict) error {
+// act does what was decided. The name of a replica that is created may become another one.
+func (r *reconciler) act(ctx context.Context, set *seedmanagementv1alpha1.ManagedSeedSet, v *verdict) error {
 	key := client.ObjectKey{Namespace: set.Namespace, Name: v.Name}
 	switch v.Action {
 	case createShoot:
@@ -175,8 +175,8 @@ func (r *reconciler) act(ctx context.Context, set *seedmanagementv1alpha1.Manage
 	return nil
 }
 
-// createShoot creates the Shoot of another replica, unless the cache lacks one.
-func (r *reconciler) createShoot(ctx context.Context, set *seedmanagementv1alpha1.ManagedSeedSet, v verdict) error {
+// createShoot creates the Shoot of another replica, unless the cache lacks one. Numbers of Shoots that exist and are not of the set are left out.
+func (r *reconciler) createShoot(ctx context.Context, set *seedmanagementv1alpha1.ManagedSeedSet, v *verdict) error {
 	cached, err := shootsOf(ctx, r.gardenCache, set)
 	if err != nil {
 		return err
@@ -188,8 +188,24 @@ func (r *reconciler) createShoot(ctx context.Context, set *seedmanagementv1alpha
 	if len(cached) != len(current) {
 		return errBehind
 	}
-	if err := r.gardenCache.Create(ctx, shootOf(set, v.Name)); err != nil {
-		return fmt.Errorf("create Shoot %q: %w", v.Name, err)
+	for {
+		err := r.gardenCache.Create(ctx, shootOf(set, v.Name))
+		if err == nil {
+			break
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("create Shoot %q: %w", v.Name, err)
+		}
+		existing := &corev1beta1.Shoot{}
+		if err := r.gardenAPI.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: v.Name}, existing); err != nil {
+			return fmt.Errorf("read Shoot %q, which exists already: %w", v.Name, err)
+		}
+		if metav1.IsControlledBy(existing, set) {
+			return errBehind
+		}
+		r.recorder.Eventf(set, nil, corev1.EventTypeWarning, "ShootExists", constants.EventActionReconcile,
+			"Shoot %s exists already and is not of the set: the replica gets another number", v.Name)
+		v.Name = replicaName(set.Name, ordinal(set.Name, v.Name)+1)
 	}
 	logf.FromContext(ctx).Info("Created replica", "replica", v.Name)
 	r.event(set, corev1.EventTypeNormal, v.Action, v.Name)
@@ -213,7 +229,7 @@ func (r *reconciler) report(ctx context.Context, set *seedmanagementv1alpha1.Man
 	status.NextReplicaNumber = int32(o.next()) //nolint:gosec // ordinals have 31 bits
 	if v.Action == createShoot {
 		status.Replicas++
-		status.NextReplicaNumber++
+		status.NextReplicaNumber = int32(ordinal(set.Name, v.Name) + 1) //nolint:gosec // ordinals have 31 bits
 	}
 	status.PendingReplica = v.pending(set.Status.PendingReplica, r.Clock.Now())
 	if apiequality.Semantic.DeepEqual(set.Status, after.Status) {
