@@ -133,6 +133,9 @@ func (r *reconciler) keepRolledBack(ctx context.Context, object *seedmanagementv
 
 // upgrade deploys the gardenlet if it differs, and returns the condition.
 func (r *reconciler) upgrade(ctx context.Context, object *seedmanagementv1alpha1.Gardenlet) (corev1beta1.Condition, error) {
+	if err := r.confirm(ctx); err != nil {
+		return corev1beta1.Condition{}, err
+	}
 	desired, err := r.render(ctx, object)
 	if err != nil {
 		return corev1beta1.Condition{}, err
@@ -158,6 +161,19 @@ func (r *reconciler) upgrade(ctx context.Context, object *seedmanagementv1alpha1
 	}
 	desired.generation = object.Generation
 	return r.act(ctx, decide(o), desired, o)
+}
+
+// confirm records that the gardenlet that is tried reaches the garden. What else a pass needs, such as a registry, says nothing about that.
+func (r *reconciler) confirm(ctx context.Context) error {
+	if !r.ReachesGarden() {
+		return nil
+	}
+	last, err := trial.Read(ctx, r.SeedAPI)
+	if err != nil || last.State != trial.Trying || last.Applied.IsZero() || last.Confirmed == r.Pod {
+		return err
+	}
+	last.Confirmed = r.Pod
+	return last.Write(ctx, r.SeedAPI)
 }
 
 // desired is what a Gardenlet requests.
