@@ -79,11 +79,13 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		if kube.Routine(err) { // the record has been written by the guard in between, for example
 			return kube.Result(err)
 		}
-		result := err
-		if spec := (*specError)(nil); errors.As(err, &spec) {
-			result = reconcile.TerminalError(err)
+		if reportErr := r.report(ctx, object, failed(err)); reportErr != nil {
+			return reconcile.Result{}, errors.Join(err, reportErr) // retried even if only another spec helps
 		}
-		return reconcile.Result{}, errors.Join(result, r.report(ctx, object, failed(err)))
+		if spec := (*specError)(nil); errors.As(err, &spec) {
+			err = reconcile.TerminalError(err)
+		}
+		return reconcile.Result{}, err
 	}
 	if err := r.report(ctx, object, outcome); err != nil {
 		return kube.Result(err)

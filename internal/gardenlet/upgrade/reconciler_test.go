@@ -1,6 +1,7 @@
 package upgrade
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -33,6 +35,20 @@ func TestReconcileWithStaleCache(t *testing.T) {
 			}
 		},
 	}.Run(t)
+}
+
+// An error that only another spec fixes is retried until it is reported.
+func TestUnreportedErrorIsRetried(t *testing.T) {
+	api := garden(t, builder.Gardenlet("a", withInvalidConfig))
+	refuses := interceptor.NewClient(api, interceptor.Funcs{
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			return errors.New("refused")
+		},
+	})
+	err := pass(t, &reconciler{Values: Values{GardenAPI: api, ReachesGarden: func() bool { return false }}, gardenCache: refuses})
+	if err == nil || errors.Is(err, reconcile.TerminalError(nil)) {
+		t.Errorf("the error is %v, which is not retried", err)
+	}
 }
 
 // A gardenlet that reaches the garden is not rolled back because the registry does not respond.
