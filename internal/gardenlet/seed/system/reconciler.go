@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -138,14 +139,24 @@ func (r *reconciler) renewTokens(ctx context.Context, renewTimestamp string, lab
 	return errors.Join(errs...)
 }
 
-// observe reads what the status of a Seed has besides the operation.
+// oldestKubernetes is the first version of Kubernetes that a seed may have. Source: fleet.md 8.2.
+var oldestKubernetes = version.MustParseGeneric("1.32")
+
+// observe reads what the status of a Seed has besides the operation. A seed that is too old is an error.
 func (r *reconciler) observe(ctx context.Context, seed *corev1beta1.Seed) (*observed, error) {
-	version, err := r.SeedVersion.ServerVersion()
+	info, err := r.SeedVersion.ServerVersion()
 	if err != nil {
 		return nil, fmt.Errorf("read version of the seed: %w", err)
 	}
+	kubernetes, err := version.ParseGeneric(info.GitVersion)
+	if err != nil {
+		return nil, fmt.Errorf("version of the seed: %w", err)
+	}
+	if kubernetes.LessThan(oldestKubernetes) {
+		return nil, fmt.Errorf("the seed has Kubernetes %s, and needs %s at least: update it", info.GitVersion, oldestKubernetes)
+	}
 	o := &observed{
-		gardener: r.Gardener, version: version.GitVersion, capacity: r.Capacity, allocatable: allocatable(r.Capacity, r.Reserved),
+		gardener: r.Gardener, version: info.GitVersion, capacity: r.Capacity, allocatable: allocatable(r.Capacity, r.Reserved),
 		generation: seed.Generation, expiry: r.CertificateExpiry,
 	}
 	if garden, err := identity(ctx, r.GardenAPI); err != nil {

@@ -9,9 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	apimachineryversion "k8s.io/apimachinery/pkg/version"
+	fakediscovery "k8s.io/client-go/discovery/fake"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -120,6 +124,41 @@ func TestErrorsBeforeTheFlowAreReported(t *testing.T) {
 			want := &corev1beta1.LastOperation{Type: tc.operation, State: corev1beta1.LastOperationStateError, Description: tc.want}
 			if diff := cmp.Diff(want, seed.Status.LastOperation, cmpopts.IgnoreFields(corev1beta1.LastOperation{}, "Progress", "LastUpdateTime")); diff != "" {
 				t.Errorf("lastOperation (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Components of a seed need its version of Kubernetes, and the Seed says so if they cannot run.
+func TestVersionOfSeed(t *testing.T) {
+	for version, want := range map[string]string{
+		"v1.31.14":            "the seed has Kubernetes v1.31.14, and needs 1.32 at least: update it",
+		"v1.9.0":              "the seed has Kubernetes v1.9.0, and needs 1.32 at least: update it",
+		"unknown":             `version of the seed: could not parse "unknown" as version`,
+		"v1.32.0-gke.1002000": "", "v1.36.3+k3s1": "", "v2.0.0": "",
+	} {
+		t.Run(version, func(t *testing.T) {
+			r, seed := reconcilerOf(t, func(*corev1beta1.Seed) {}, interceptor.Funcs{})
+			r.SeedVersion = &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{}, FakedServerVersion: &apimachineryversion.Info{GitVersion: version}}
+			if want == "" {
+				if got, err := r.observe(t.Context(), seed); err != nil || got.version != version {
+					t.Errorf("observe() = %+v, %v", got, err)
+				}
+				return
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // the flow would wait for what does not run here
+			defer cancel()
+			if _, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(seed)}); err == nil {
+				t.Error("the Seed is not retried")
+			}
+			if err := r.gardenCache.Get(t.Context(), client.ObjectKeyFromObject(seed), seed); err != nil {
+				t.Fatal(err)
+			}
+			if last := seed.Status.LastOperation; last.State != corev1beta1.LastOperationStateError || last.Description != want {
+				t.Errorf("lastOperation is %+v, want %q", last, want)
+			}
+			if err := r.SeedAPI.Get(t.Context(), client.ObjectKey{Name: "garden"}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
+				t.Errorf("the flow has run: %v", err)
 			}
 		})
 	}
