@@ -48,6 +48,15 @@ func all(errs []error, is func(error) bool) bool {
 	return !slices.ContainsFunc(errs, func(err error) bool { return !is(err) })
 }
 
+// Reported joins an error of a reconciliation with that of writing it to a status, if there is one: then also an error that only a change of the spec
+// fixes is not terminal, but retried until it is in the status.
+func Reported(err, writeErr error) error {
+	if writeErr != nil && errors.Is(err, reconcile.TerminalError(nil)) {
+		err = errors.New(err.Error())
+	}
+	return errors.Join(err, writeErr)
+}
+
 // Result is what a reconciler returns for an error. After a routine one the object is requeued soon, without an error in logs and metrics.
 func Result(err error) (reconcile.Result, error) {
 	if err != nil && Routine(err) {

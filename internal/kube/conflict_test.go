@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 func TestRoutine(t *testing.T) {
@@ -44,5 +46,27 @@ func TestRoutine(t *testing.T) {
 	}
 	if result, err := Result(nil); err != nil || !result.IsZero() {
 		t.Errorf("Result(nil) is %v, %v", result, err)
+	}
+}
+
+func TestReported(t *testing.T) {
+	final, broken := reconcile.TerminalError(errors.New("invalid")), errors.New("refused")
+	for name, tc := range map[string]struct {
+		err, writeErr error
+		final         bool
+		want          string
+	}{
+		"nothing":                         {},
+		"reported":                        {err: broken, want: "refused"},
+		"a final one":                     {err: final, final: true, want: "terminal error: invalid"},
+		"a final one that is not written": {err: final, writeErr: broken, want: "terminal error: invalid\nrefused"},
+		"only the writing failed":         {writeErr: broken, want: "refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := Reported(tc.err, tc.writeErr)
+			if got := fmt.Sprint(err); got != cmp.Or(tc.want, "<nil>") || errors.Is(err, reconcile.TerminalError(nil)) != tc.final {
+				t.Errorf("Reported() is %q, want %q", got, tc.want)
+			}
+		})
 	}
 }

@@ -2,7 +2,6 @@ package copybackupstask
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -47,7 +46,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (res 
 	}
 	before := task.DeepCopy()
 	job := &batchv1.Job{}
-	defer func() { err = errors.Join(err, r.report(ctx, task, before, job, err)) }()
+	defer func() { err = kube.Reported(err, r.report(ctx, task, before, job, err)) }()
 	switch err := r.client.Get(ctx, client.ObjectKey{Namespace: task.Namespace, Name: jobName(task.Name)}, job); {
 	case err == nil:
 		return reconcile.Result{}, nil // a Job is immutable

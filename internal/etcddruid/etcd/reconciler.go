@@ -100,7 +100,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (res 
 		if errors.As(err, &unsupported) { // only a change of the spec helps, and the error is in the status
 			err = reconcile.TerminalError(err)
 		}
-		if err = errors.Join(err, reportErr); err != nil {
+		if err = kube.Reported(err, reportErr); err != nil {
 			res = reconcile.Result{}
 		}
 	}()

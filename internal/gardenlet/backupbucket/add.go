@@ -49,7 +49,7 @@ func Add(mgr manager.Manager, v Values) error {
 	})
 	k := &kind{gardenCache: v.Garden.GetClient(), gardenAPI: v.Garden.GetAPIReader(), seedCache: mgr.GetClient()}
 	return builder.ControllerManagedBy(mgr).Named("backupbucket").
-		WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs, RateLimiter: backup.RateLimiter()}).
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.BackupBucket{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.BackupBucket]{},
 			backup.Changed[*corev1beta1.BackupBucket]())).
 		Watches(&extensionsv1alpha1.BackupBucket{}, sameName).

@@ -54,7 +54,7 @@ func Add(mgr manager.Manager, v Values) error {
 		gracePeriod: time.Duration(*v.Config.DeletionGracePeriodHours) * time.Hour, purposes: v.Config.DeletionGracePeriodShootPurposes,
 	}
 	return builder.ControllerManagedBy(mgr).Named("backupentry").
-		WithOptions(controller.Options{MaxConcurrentReconciles: *v.Config.ConcurrentSyncs}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: *v.Config.ConcurrentSyncs, RateLimiter: backup.RateLimiter()}).
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.BackupEntry{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.BackupEntry]{},
 			backup.Changed[*corev1beta1.BackupEntry](constants.BackupEntryForceDeletion))).
 		// BackupEntries wait until their BackupBucket is ready.

@@ -79,13 +79,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		if kube.Routine(err) { // the record has been written by the guard in between, for example
 			return kube.Result(err)
 		}
-		if reportErr := r.report(ctx, object, failed(err)); reportErr != nil {
-			return reconcile.Result{}, errors.Join(err, reportErr) // retried even if only another spec helps
-		}
+		result := err
 		if spec := (*specError)(nil); errors.As(err, &spec) {
-			err = reconcile.TerminalError(err)
+			result = reconcile.TerminalError(err)
 		}
-		return reconcile.Result{}, err
+		return reconcile.Result{}, kube.Reported(result, r.report(ctx, object, failed(err)))
 	}
 	if err := r.report(ctx, object, outcome); err != nil {
 		return kube.Result(err)

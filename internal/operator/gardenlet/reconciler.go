@@ -65,11 +65,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		if issued, err = r.deploy(ctx, object); err != nil {
 			// A kubeconfig that was deleted with the Seed there is that of an earlier pass, which ended before the reference was cleared.
 			if !v.Finish || !errors.Is(err, errKubeconfigGone) {
-				writeErr := r.writeCondition(ctx, object, failed(err))
-				if writeErr != nil && errors.Is(err, reconcile.TerminalError(nil)) {
-					err = errors.Unwrap(err) // retried until it is reported
-				}
-				return kube.Result(errors.Join(err, writeErr))
+				return kube.Result(kube.Reported(err, r.writeCondition(ctx, object, failed(err))))
 			}
 		}
 	}

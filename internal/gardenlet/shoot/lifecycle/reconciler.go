@@ -248,11 +248,10 @@ func (r *reconciler) failed(ctx context.Context, status *statusReporter, err err
 		return kube.Result(err)
 	}
 	final, reported := status.failed(ctx, err)
-	err = errors.Join(err, reported)
 	if final {
-		return reconcile.Result{}, reconcile.TerminalError(err)
+		err = reconcile.TerminalError(err)
 	}
-	return reconcile.Result{}, err
+	return reconcile.Result{}, kube.Reported(err, reported)
 }
 
 // timeoutOf is the end of one run of a flow of a shoot. Node agents may wait longer than anything else.

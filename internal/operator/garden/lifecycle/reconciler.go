@@ -51,7 +51,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	} else if older != "" {
 		err := fmt.Errorf("there is another Garden, %q, and a runtime cluster can have one only: delete this one", older)
-		return reconcile.Result{}, errors.Join(reconcile.TerminalError(err), status.failed(ctx, err))
+		return reconcile.Result{}, kube.Reported(reconcile.TerminalError(err), status.failed(ctx, err))
 	}
 	if err := kube.AddFinalizer(ctx, r.runtimeCache, garden, operatorv1alpha1.FinalizerName); err != nil {
 		return kube.Result(err)
