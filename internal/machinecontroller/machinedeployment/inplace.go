@@ -79,7 +79,7 @@ func scaleInPlace(in input, owned map[string]int32) map[string]int32 {
 type member struct {
 	machine *machinev1alpha1.Machine
 	node    *corev1.Node
-	// old is whether it is in an old set.
+	// old is whether it is in an old set, or was taken back.
 	old bool
 }
 
@@ -147,6 +147,12 @@ func begun(node *corev1.Node) bool {
 	return node.Labels[machinev1alpha1.NodeUpdateResult] != "" || slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == machinev1alpha1.NodeInPlaceUpdate && (c.Reason == machinev1alpha1.ReadyForUpdate || c.Reason == machinev1alpha1.UpdateFailed)
 	})
+}
+
+// takenBack reports whether the gardener-node-agent may have begun to update a Node, whose machine is in the current set, to the template of another one:
+// the change of the pool was taken back meanwhile, so the machine has to be updated to what it had.
+func takenBack(node *corev1.Node, current string) bool {
+	return node.Labels[machinev1alpha1.NodeCandidateForUpdate] == "true" && begun(node) && !isFor(node, current)
 }
 
 // candidate returns the Node of a candidate for the template of a set, with its labels, annotations and taint. The result of an earlier update does not
@@ -263,8 +269,8 @@ func ofSets(sets []*machinev1alpha1.MachineSet, machine *machinev1alpha1.Machine
 	return owner != nil && slices.ContainsFunc(sets, func(s *machinev1alpha1.MachineSet) bool { return s.UID == owner.UID })
 }
 
-// markForUpdate marks the Nodes of machines in old sets, selects those that are updated next, and unmarks the others. It reads Nodes from the API server:
-// which were selected a moment ago must count.
+// markForUpdate marks the Nodes of machines in old sets and of those that were taken back, selects those that are updated next, and unmarks the
+// others. It reads Nodes from the API server: which were selected a moment ago must count.
 func (r *reconciler) markForUpdate(ctx context.Context, in input, machines []machinev1alpha1.Machine) error {
 	var members []member
 	for i := range machines {
@@ -281,7 +287,7 @@ func (r *reconciler) markForUpdate(ctx context.Context, in input, machines []mac
 		if err := reader.Get(ctx, client.ObjectKey{Name: name}, node); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("read Node %s: %w", name, err)
 		} else if err == nil {
-			members = append(members, member{machine: machine, node: node, old: old})
+			members = append(members, member{machine: machine, node: node, old: old || takenBack(node, in.current.Name)})
 		}
 	}
 	selected := selectNodes(in, members)

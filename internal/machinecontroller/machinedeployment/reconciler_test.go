@@ -156,3 +156,65 @@ func TestMoveUpdated(t *testing.T) {
 		})
 	}
 }
+
+// A change that is taken back stops an update that has not begun. One that has begun is undone by another update.
+func TestTakenBack(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	type state struct {
+		candidate, selected    bool
+		result, target, reason string
+	}
+	const successful = machinev1alpha1.NodeUpdateSuccessful
+	for name, tc := range map[string]struct{ before, want state }{
+		"drained": {before: state{true, true, "", "former", machinev1alpha1.DrainSuccessful}},
+		"begun": {
+			before: state{true, true, "", "former", machinev1alpha1.ReadyForUpdate},
+			want:   state{true, true, "", "former", machinev1alpha1.ReadyForUpdate},
+		},
+		"done": {
+			before: state{true, true, successful, "former", machinev1alpha1.UpdateSuccessful},
+			want:   state{true, false, "", "current", machinev1alpha1.UpdateSuccessful},
+		},
+		"undone": {before: state{true, true, successful, "current", machinev1alpha1.UpdateSuccessful}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			former, current := set("former", 0, 0), set("current", 1, 1)
+			former.UID, current.UID = "former", "current"
+			machine := machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shoot", Name: "m", Labels: map[string]string{machinev1alpha1.NodeLabelKey: "n"},
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(current, machinev1alpha1.SchemeGroupVersion.WithKind("MachineSet"))},
+			}}
+			machine.Status.CurrentStatus.Phase = machinev1alpha1.MachineInPlaceUpdating
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+				Name: "n", Annotations: map[string]string{targetAnnotation: tc.before.target},
+				Labels: map[string]string{machinev1alpha1.NodeCandidateForUpdate: "true", machinev1alpha1.NodeSelectedForUpdate: "true"},
+			}}
+			if tc.before.result != "" {
+				node.Labels[machinev1alpha1.NodeUpdateResult] = tc.before.result
+			}
+			node.Status.Conditions = []corev1.NodeCondition{{Type: machinev1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue, Reason: tc.before.reason}}
+			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(node).Build()
+			r := &reconciler{targetCache: c, targetAPI: c}
+			in := input{deployment: deploymentOfSize(1), current: current, old: []*machinev1alpha1.MachineSet{former}, unavailable: 1}
+			if err := r.markForUpdate(t.Context(), in, []machinev1alpha1.Machine{machine}); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil {
+				t.Fatal(err)
+			}
+			got := state{
+				node.Labels[machinev1alpha1.NodeCandidateForUpdate] == "true", node.Labels[machinev1alpha1.NodeSelectedForUpdate] == "true",
+				node.Labels[machinev1alpha1.NodeUpdateResult], node.Annotations[targetAnnotation], node.Status.Conditions[0].Reason,
+			}
+			if tc.want == (state{}) {
+				tc.want.reason = tc.before.reason // the controller of Machines removes the condition
+			}
+			if got != tc.want {
+				t.Errorf("the Node is %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
