@@ -9,16 +9,17 @@ import (
 
 // What authors of extensions need as well is in pkg/kube. Processes find it here, beside what only they need.
 var (
-	Apply              = kube.Apply
-	Condition          = kube.Condition
-	ConditionsTrue     = kube.ConditionsTrue
-	DeploymentComplete = kube.DeploymentComplete
-	HasHealth          = kube.HasHealth
-	Healthy            = kube.Healthy
-	RolledOut          = kube.RolledOut
-	SetCondition       = kube.SetCondition
-	Shorten            = kube.Shorten
-	Soften             = kube.Soften
+	Apply               = kube.Apply
+	Condition           = kube.Condition
+	ConditionsTrue      = kube.ConditionsTrue
+	DeploymentAvailable = kube.DeploymentAvailable
+	DeploymentComplete  = kube.DeploymentComplete
+	HasHealth           = kube.HasHealth
+	Healthy             = kube.Healthy
+	RolledOut           = kube.RolledOut
+	SetCondition        = kube.SetCondition
+	Shorten             = kube.Shorten
+	Soften              = kube.Soften
 )
 
 // StatusChanged is a predicate for what controllers write to a status.

@@ -182,3 +182,22 @@ func TestDeploymentComplete(t *testing.T) {
 		})
 	}
 }
+
+func TestDeploymentAvailable(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status appsv1.DeploymentStatus
+		want   string
+	}{
+		"while it rolls":          {status: appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 1, AvailableReplicas: 2, Conditions: deploymentConditions("True", "True", "ReplicaSetUpdated")}},
+		"not observed":            {status: appsv1.DeploymentStatus{ObservedGeneration: 1, Conditions: deploymentConditions("True", "True", "NewReplicaSetAvailable")}},
+		"not available":           {appsv1.DeploymentStatus{ObservedGeneration: 2, AvailableReplicas: 1, Conditions: deploymentConditions("False", "True", "R")}, `Deployment "": it lacks minimum availability: 1 of 2 pods are available`},
+		"stuck":                   {appsv1.DeploymentStatus{ObservedGeneration: 2, Conditions: deploymentConditions("True", "False", "ProgressDeadlineExceeded")}, `Deployment "": ProgressDeadlineExceeded: m`},
+		"without any status, yet": {appsv1.DeploymentStatus{}, `Deployment "": it lacks minimum availability: 0 of 2 pods are available`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := text(DeploymentAvailable(deployment(tc.status))); got != tc.want {
+				t.Errorf("DeploymentAvailable() is %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

@@ -34,11 +34,25 @@ func DeploymentComplete(d *appsv1.Deployment) error {
 	return nil
 }
 
-// deploymentAvailable returns why a Deployment lacks minimum availability or makes no progress, or nil.
+// DeploymentAvailable returns why a Deployment lacks minimum availability or makes no progress, or nil, also during a rollout. The error names the
+// Deployment. Unlike Healthy, it accepts that the last change has not been observed, which is so for a moment after each one: its pods are available until
+// the status reports otherwise.
+func DeploymentAvailable(d *appsv1.Deployment) error {
+	if err := minimumAvailability(d); err != nil {
+		return fmt.Errorf("Deployment %q: %w", d.Name, err)
+	}
+	return nil
+}
+
 func deploymentAvailable(d *appsv1.Deployment) error {
 	if d.Status.ObservedGeneration < d.Generation {
 		return errNotObserved
 	}
+	return minimumAvailability(d)
+}
+
+// minimumAvailability returns why a Deployment lacks minimum availability or makes no progress, or nil.
+func minimumAvailability(d *appsv1.Deployment) error {
 	available := false
 	for _, c := range d.Status.Conditions {
 		switch {

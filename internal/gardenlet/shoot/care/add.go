@@ -83,7 +83,7 @@ func healthChanged() predicate.Funcs {
 	health := func(object client.Object) error {
 		switch o := object.(type) {
 		case *appsv1.Deployment:
-			return kube.DeploymentComplete(o)
+			return kube.DeploymentAvailable(o)
 		case *druidv1alpha1.Etcd:
 			return etcd.Healthy(o)
 		}

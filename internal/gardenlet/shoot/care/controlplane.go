@@ -50,7 +50,7 @@ func controlPlaneProblems(shoot *corev1beta1.Shoot, o *observed, now time.Time) 
 	}
 	for i := range o.deployments {
 		if d := &o.deployments[i]; !forObservability(d) {
-			errs = append(errs, kube.DeploymentComplete(d))
+			errs = append(errs, kube.DeploymentAvailable(d))
 		}
 	}
 	for _, name := range []string{"etcd-main", "etcd-events"} {

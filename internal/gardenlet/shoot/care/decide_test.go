@@ -24,7 +24,10 @@ func healthyControlPlane() *observed {
 	o := &observed{}
 	for _, name := range []string{"gardener-resource-manager", "kube-apiserver", "kube-controller-manager"} {
 		o.deployments = append(o.deployments, appsv1.Deployment{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, Status: appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1},
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Status: appsv1.DeploymentStatus{
+				Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1,
+				Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}},
+			},
 		})
 	}
 	for _, name := range []string{"etcd-main", "etcd-events"} {
@@ -58,7 +61,29 @@ func TestDecide(t *testing.T) {
 		"no problem":             {change: func(*corev1beta1.Shoot, *observed) {}, want: statuses{api: yes, plane: yes, watch: yes, system: yes}},
 		"the API server is down": {change: func(_ *corev1beta1.Shoot, o *observed) { o.apiServerError = errors.New("x") }, want: statuses{api: no, plane: yes, watch: yes, system: unknown}},
 		"no etcd":                {change: func(_ *corev1beta1.Shoot, o *observed) { o.etcds = o.etcds[:1] }, want: statuses{api: yes, plane: no, watch: yes, system: yes}},
-		"a pod is not available": {change: func(_ *corev1beta1.Shoot, o *observed) { o.deployments[1].Status.AvailableReplicas = 0 }, want: statuses{api: yes, plane: no, watch: yes, system: yes}},
+		"a pod is not available": {change: func(_ *corev1beta1.Shoot, o *observed) {
+			o.deployments[1].Status.AvailableReplicas, o.deployments[1].Status.Conditions[0].Status = 0, corev1.ConditionFalse
+		}, want: statuses{api: yes, plane: no, watch: yes, system: yes}},
+		"kube-apiserver is rolled out, and serves": {change: func(_ *corev1beta1.Shoot, o *observed) {
+			o.deployments[1].Status.Replicas, o.deployments[1].Status.UpdatedReplicas = 2, 1
+		}, want: statuses{api: yes, plane: yes, watch: yes, system: yes}},
+		"the rollout of kube-apiserver hangs": {change: func(_ *corev1beta1.Shoot, o *observed) {
+			o.deployments[1].Status.Replicas, o.deployments[1].Status.Conditions = 2, append(o.deployments[1].Status.Conditions,
+				appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"})
+		}, want: statuses{api: yes, plane: no, watch: yes, system: yes}},
+		"a change of kube-apiserver is not observed yet": {
+			change: func(_ *corev1beta1.Shoot, o *observed) { o.deployments[1].Generation = 1 }, want: statuses{api: yes, plane: yes, watch: yes, system: yes},
+		},
+		"a dashboard is rolled out": {change: func(_ *corev1beta1.Shoot, o *observed) {
+			d := *o.deployments[0].DeepCopy()
+			d.Labels, d.Status.Replicas = map[string]string{"gardener.cloud/role": "monitoring"}, 2
+			o.deployments = append(o.deployments, d)
+		}, want: statuses{api: yes, plane: yes, watch: yes, system: yes}},
+		"a dashboard is not available": {change: func(_ *corev1beta1.Shoot, o *observed) {
+			d := *o.deployments[0].DeepCopy()
+			d.Labels, d.Status.Conditions = map[string]string{"gardener.cloud/role": "monitoring"}, nil
+			o.deployments = append(o.deployments, d)
+		}, want: statuses{api: yes, plane: yes, watch: no, system: yes}},
 		"controllers are scaled down": {change: func(_ *corev1beta1.Shoot, o *observed) {
 			for i := range o.deployments {
 				o.deployments[i].Annotations = map[string]string{"dependency-watchdog.gardener.cloud/meltdown-protection-active": ""}

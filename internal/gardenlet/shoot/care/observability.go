@@ -23,7 +23,7 @@ func observabilityProblems(o *observed) []error {
 	var errs []error
 	for i := range o.deployments {
 		if d := &o.deployments[i]; forObservability(d) {
-			errs = append(errs, kube.DeploymentComplete(d))
+			errs = append(errs, kube.DeploymentAvailable(d))
 		}
 	}
 	for i := range o.statefulSets {

@@ -107,7 +107,7 @@ func controlPlaneProblems(o *observed) []problem {
 		index := slices.IndexFunc(o.deployments, func(d appsv1.Deployment) bool { return d.Name == name })
 		if index < 0 {
 			problems = append(problems, problem{reasonDeploymentMissing, fmt.Sprintf("Deployment %q not found", name)})
-		} else if err := kube.DeploymentComplete(&o.deployments[index]); err != nil {
+		} else if err := kube.DeploymentAvailable(&o.deployments[index]); err != nil {
 			problems = append(problems, problem{reasonDeploymentUnhealthy, err.Error()})
 		}
 	}

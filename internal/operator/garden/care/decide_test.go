@@ -81,6 +81,7 @@ func TestDecide(t *testing.T) {
 		"nothing of a gateway": {func(o *observed) { o.managedResources = nil }, nil},
 		"API server":           {func(o *observed) { o.apiServerError = errors.New("refused") }, map[corev1beta1.ConditionType]string{api: "VirtualGardenAPIServerDown"}},
 		"Deployment missing":   {func(o *observed) { o.deployments = o.deployments[:2] }, map[corev1beta1.ConditionType]string{virtual: "DeploymentMissing"}},
+		"Deployment rolling":   {func(o *observed) { o.deployments[1].Generation, o.deployments[1].Status.Replicas = 1, 2 }, nil},
 		"Deployment unhealthy": {func(o *observed) { o.deployments[1].Status = appsv1.DeploymentStatus{} }, map[corev1beta1.ConditionType]string{virtual: "DeploymentUnhealthy"}},
 		"Etcd missing":         {func(o *observed) { o.etcds = o.etcds[:1] }, map[corev1beta1.ConditionType]string{virtual: "EtcdMissing"}},
 		"Etcd unhealthy":       {func(o *observed) { o.etcds[0].Status.Ready = nil }, map[corev1beta1.ConditionType]string{virtual: "EtcdUnhealthy"}},
