@@ -73,7 +73,7 @@ func webhookConstraint(shoot *corev1beta1.Shoot, o *observed) corev1beta1.Condit
 	case hibernated(shoot):
 		return corev1beta1.Condition{Status: corev1beta1.ConditionTrue, Reason: "ConditionNotChecked", Message: hibernatedMessage}
 	case o.apiServerError != nil:
-		return corev1beta1.Condition{Status: corev1beta1.ConditionUnknown, Reason: "APIServerDown", Message: "The webhooks are unknown, as the API server does not respond."}
+		return corev1beta1.Condition{Status: corev1beta1.ConditionUnknown, Reason: reasonAPIServerDown, Message: "The webhooks are unknown, as the API server does not respond."}
 	case o.webhooksError != nil:
 		return corev1beta1.Condition{Status: corev1beta1.ConditionUnknown, Reason: "WebhooksUnknown", Message: "The webhooks are unknown, as they cannot be listed."}
 	}

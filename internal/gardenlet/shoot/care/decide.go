@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/utils/ptr"
-
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -35,9 +33,11 @@ func newThresholds(c gardenletconfigv1alpha1.ShootCareControllerConfiguration) t
 // hibernatedMessage is the message of conditions and constraints that are not checked while a shoot is hibernated.
 const hibernatedMessage = "Shoot cluster has been hibernated."
 
+// hibernated is whether a shoot has been hibernated, and its wake-up has not begun.
 func hibernated(shoot *corev1beta1.Shoot) bool {
-	h := shoot.Spec.Hibernation
-	return h != nil && ptr.Deref(h.Enabled, false) && shoot.Status.Hibernated
+	state := operationState(shoot)
+	waits := shoot.Generation != shoot.Status.ObservedGeneration && (state == corev1beta1.LastOperationStateSucceeded || state == corev1beta1.LastOperationStatePending)
+	return shoot.Status.Hibernated && (shoot.HibernationWanted() || waits)
 }
 
 // finding is a reason why a condition is not True.
@@ -134,6 +134,9 @@ var healthyText = map[corev1beta1.ConditionType]struct{ reason, message string }
 	corev1beta1.ShootEveryNodeReady:                 {"EveryNodeReady", "All nodes are ready."},
 }
 
+// reasonAPIServerDown is the reason of conditions and constraints that are Unknown without the API server of the shoot.
+const reasonAPIServerDown = "APIServerDown"
+
 // unhealthyReason is the reason of conditions that are not True.
 var unhealthyReason = map[corev1beta1.ConditionType]string{
 	corev1beta1.ShootAPIServerAvailable: "HealthzRequestFailed", corev1beta1.ShootControlPlaneHealthy: "ControlPlaneUnhealthy",
@@ -147,13 +150,13 @@ var severity = []corev1beta1.ConditionStatus{corev1beta1.ConditionProgressing, c
 // newCondition returns a condition with all that was found.
 func newCondition(typ corev1beta1.ConditionType, found []finding, o *observed) corev1beta1.Condition {
 	if typ == corev1beta1.ShootEveryNodeReady && o.apiServerError != nil {
-		return corev1beta1.Condition{Type: typ, Status: corev1beta1.ConditionUnknown, Reason: "APIServerDown", Message: "The state of nodes is unknown, as the API server does not respond."}
+		return corev1beta1.Condition{Type: typ, Status: corev1beta1.ConditionUnknown, Reason: reasonAPIServerDown, Message: "The state of nodes is unknown, as the API server does not respond."}
 	}
 	// While the API server is down, the status of ManagedResources is outdated, so that True becomes Unknown. False stays, with its message.
 	if typ == corev1beta1.ShootSystemComponentsHealthy && o.apiServerError != nil &&
 		!slices.ContainsFunc(found, func(f finding) bool { return f.status == corev1beta1.ConditionFalse }) {
 		return corev1beta1.Condition{
-			Type: typ, Status: corev1beta1.ConditionUnknown, Reason: "APIServerDown",
+			Type: typ, Status: corev1beta1.ConditionUnknown, Reason: reasonAPIServerDown,
 			Message: "The state of system components is unknown, as the API server does not respond.",
 		}
 	}
@@ -193,14 +196,27 @@ func withThreshold(before *corev1beta1.Condition, want corev1beta1.Condition, th
 	return want
 }
 
-// duringCreation returns Progressing instead of False while the cluster is created or restored without errors.
-func duringCreation(shoot *corev1beta1.Shoot, want corev1beta1.Condition) corev1beta1.Condition {
+// duringOperation returns Progressing instead of False, and instead of Unknown for want of an API server, while an operation without errors starts or stops
+// the control plane: it is created, moved to another seed, hibernated or woken up.
+func duringOperation(shoot *corev1beta1.Shoot, want corev1beta1.Condition) corev1beta1.Condition {
 	last := shoot.Status.LastOperation
-	if want.Status != corev1beta1.ConditionFalse || last == nil || len(shoot.Status.LastErrors) > 0 {
+	missing := want.Status == corev1beta1.ConditionFalse || want.Status == corev1beta1.ConditionUnknown && want.Reason == reasonAPIServerDown
+	if !missing || last == nil || len(shoot.Status.LastErrors) > 0 {
 		return want
 	}
 	creates := last.Type == corev1beta1.LastOperationTypeCreate || last.Type == corev1beta1.LastOperationTypeRestore
-	if creates && (last.State == corev1beta1.LastOperationStateProcessing || last.State == corev1beta1.LastOperationStatePending) {
+	moves := last.Type == corev1beta1.LastOperationTypeMigrate
+	expected := false
+	switch last.State {
+	case corev1beta1.LastOperationStateProcessing:
+		expected = creates || moves || shoot.HibernationWanted() != shoot.Status.Hibernated
+	case corev1beta1.LastOperationStatePending:
+		expected = creates
+	case corev1beta1.LastOperationStateSucceeded:
+		expected = moves // the gardenlet of the other seed has not begun yet
+	case corev1beta1.LastOperationStateError, corev1beta1.LastOperationStateFailed, corev1beta1.LastOperationStateAborted:
+	}
+	if expected {
 		want.Status = corev1beta1.ConditionProgressing
 	}
 	return want

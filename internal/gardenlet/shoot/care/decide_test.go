@@ -203,31 +203,93 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// While a cluster is created, components that do not exist yet are Progressing.
-func TestDuringCreation(t *testing.T) {
-	type status = corev1beta1.ShootStatus
-	last := func(operation corev1beta1.LastOperationType, state corev1beta1.LastOperationState) status {
-		return status{LastOperation: &corev1beta1.LastOperation{Type: operation, State: state}}
-	}
-	failing := last(corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationStateProcessing)
-	failing.LastErrors = []corev1beta1.LastError{{Description: "x"}}
-	const no, progressing = corev1beta1.ConditionFalse, corev1beta1.ConditionProgressing
+// While a control plane is started or stopped, what does not run is Progressing.
+func TestDuringOperation(t *testing.T) {
+	const (
+		no, unknown, progressing    = corev1beta1.ConditionFalse, corev1beta1.ConditionUnknown, corev1beta1.ConditionProgressing
+		create, restore             = corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationTypeRestore
+		migrate, reconcile          = corev1beta1.LastOperationTypeMigrate, corev1beta1.LastOperationTypeReconcile
+		processing, pending         = corev1beta1.LastOperationStateProcessing, corev1beta1.LastOperationStatePending
+		succeeded, retried          = corev1beta1.LastOperationStateSucceeded, corev1beta1.LastOperationStateError
+		reasonDown, reasonUnhealthy = reasonAPIServerDown, "ControlPlaneUnhealthy"
+	)
+	hibernates := func(s *corev1beta1.Shoot) { s.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)} }
+	wakesUp := func(s *corev1beta1.Shoot) { s.Status.Hibernated = true }
 	for name, tc := range map[string]struct {
-		status status
-		have   corev1beta1.ConditionStatus
-		want   corev1beta1.ConditionStatus
+		operation corev1beta1.LastOperationType
+		state     corev1beta1.LastOperationState
+		change    func(*corev1beta1.Shoot)
+		want      corev1beta1.ConditionStatus
 	}{
-		"no operation":         {have: no, want: no},
-		"creation":             {last(corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationStateProcessing), no, progressing},
-		"creation, and True":   {last(corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationStateProcessing), corev1beta1.ConditionTrue, corev1beta1.ConditionTrue},
-		"creation with errors": {failing, no, no},
-		"creation failed":      {last(corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationStateError), no, no},
-		"restoration":          {last(corev1beta1.LastOperationTypeRestore, corev1beta1.LastOperationStateProcessing), no, progressing},
-		"reconciliation":       {last(corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateProcessing), no, no},
+		"no operation":                    {want: no},
+		"creation":                        {operation: create, state: processing, want: progressing},
+		"creation that waits":             {operation: create, state: pending, want: progressing},
+		"creation failed":                 {operation: create, state: retried, want: no},
+		"restoration":                     {operation: restore, state: processing, want: progressing},
+		"reconciliation":                  {operation: reconcile, state: processing, want: no},
+		"migration":                       {operation: migrate, state: processing, want: progressing},
+		"migration that waits":            {operation: migrate, state: pending, want: no},
+		"migrated":                        {operation: migrate, state: succeeded, want: progressing},
+		"hibernating":                     {operation: reconcile, state: processing, change: hibernates, want: progressing},
+		"to be hibernated":                {operation: reconcile, state: pending, change: hibernates, want: no},
+		"waking up":                       {operation: reconcile, state: processing, change: wakesUp, want: progressing},
+		"the wake-up failed":              {operation: reconcile, state: retried, change: wakesUp, want: no},
+		"reconciliation while hibernated": {operation: reconcile, state: processing, change: func(s *corev1beta1.Shoot) { hibernates(s); wakesUp(s) }, want: no},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := duringCreation(&corev1beta1.Shoot{Status: tc.status}, corev1beta1.Condition{Status: tc.have}); got.Status != tc.want {
-				t.Errorf("duringCreation() is %s, want %s", got.Status, tc.want)
+			shoot := &corev1beta1.Shoot{}
+			if tc.operation != "" {
+				shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: tc.operation, State: tc.state}
+			}
+			if tc.change != nil {
+				tc.change(shoot)
+			}
+			expect := func(what string, condition corev1beta1.Condition, want corev1beta1.ConditionStatus) {
+				t.Helper()
+				if got := duringOperation(shoot, condition); got.Status != want {
+					t.Errorf("%s: duringOperation() is %s, want %s", what, got.Status, want)
+				}
+			}
+			down := tc.want
+			if down == no {
+				down = unknown
+			}
+			expect("unhealthy", corev1beta1.Condition{Status: no, Reason: reasonUnhealthy}, tc.want)
+			expect("the API server is down", corev1beta1.Condition{Status: unknown, Reason: reasonDown}, down)
+			expect("healthy", corev1beta1.Condition{Status: corev1beta1.ConditionTrue}, corev1beta1.ConditionTrue)
+			expect("an outdated report", corev1beta1.Condition{Status: unknown, Reason: "OutdatedHealthCheckReport"}, unknown)
+			shoot.Status.LastErrors = []corev1beta1.LastError{{Description: "x"}}
+			expect("with errors", corev1beta1.Condition{Status: no, Reason: reasonUnhealthy}, no)
+		})
+	}
+}
+
+// A shoot is hibernated until the operation that wakes it up begins, which may have to wait.
+func TestHibernated(t *testing.T) {
+	for name, tc := range map[string]struct {
+		wanted, hibernated, observed bool
+		state                        corev1beta1.LastOperationState
+		want                         bool
+	}{
+		"hibernated":                   {wanted: true, hibernated: true, observed: true, state: corev1beta1.LastOperationStateSucceeded, want: true},
+		"hibernated, and reconciled":   {wanted: true, hibernated: true, observed: true, state: corev1beta1.LastOperationStateProcessing, want: true},
+		"hibernating":                  {wanted: true, observed: true, state: corev1beta1.LastOperationStateProcessing},
+		"to wake up":                   {hibernated: true, state: corev1beta1.LastOperationStateSucceeded, want: true},
+		"to wake up, but it waits":     {hibernated: true, state: corev1beta1.LastOperationStatePending, want: true},
+		"waking up":                    {hibernated: true, observed: true, state: corev1beta1.LastOperationStateProcessing},
+		"waking up, and changed again": {hibernated: true, state: corev1beta1.LastOperationStateProcessing},
+		"the wake-up failed":           {hibernated: true, observed: true, state: corev1beta1.LastOperationStateError},
+		"running, and changed":         {state: corev1beta1.LastOperationStateSucceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+			shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: &tc.wanted}
+			shoot.Status.Hibernated, shoot.Status.LastOperation = tc.hibernated, &corev1beta1.LastOperation{State: tc.state}
+			if tc.observed {
+				shoot.Status.ObservedGeneration = 2
+			}
+			if got := hibernated(shoot); got != tc.want {
+				t.Errorf("hibernated() is %t", got)
 			}
 		})
 	}

@@ -22,7 +22,7 @@ func (r *reconciler) writeStatus(ctx context.Context, shoot *corev1beta1.Shoot, 
 	now, after := r.Clock.Now(), shoot.DeepCopy()
 	for _, want := range decide(shoot, o, newThresholds(r.Config), now) {
 		want = withThreshold(kube.Condition(shoot.Status.Conditions, want.Type), want, r.threshold(want.Type), now)
-		after.Status.Conditions, _ = kube.SetCondition(after.Status.Conditions, duringCreation(shoot, want), now)
+		after.Status.Conditions, _ = kube.SetCondition(after.Status.Conditions, duringOperation(shoot, want), now)
 	}
 	if len(shoot.Spec.Provider.Workers) == 0 { // the shoot may have had workers before
 		after.Status.Conditions = slices.DeleteFunc(after.Status.Conditions, func(c corev1beta1.Condition) bool { return c.Type == corev1beta1.ShootEveryNodeReady })
