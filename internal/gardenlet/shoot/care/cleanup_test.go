@@ -138,15 +138,19 @@ func TestCheckTunnel(t *testing.T) {
 	node := func(name string, status corev1.ConditionStatus) corev1.Node {
 		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}}}
 	}
+	own := node("silent", "True")
+	own.Annotations = map[string]string{"node.machine.sapcloud.io/not-managed-by-mcm": "1"}
 	for name, tc := range map[string]struct {
 		nodes []corev1.Node
 		fails bool
 	}{
-		"no nodes":                   {},
-		"one node responds":          {nodes: []corev1.Node{node("silent", "True"), node("a", "True")}},
-		"no node responds":           {nodes: []corev1.Node{node("silent", "True")}, fails: true},
-		"the node is not ready":      {nodes: []corev1.Node{node("silent", "False")}},
-		"only the first three count": {nodes: []corev1.Node{node("silent", "True"), node("silent", "True"), node("silent", "True"), node("a", "True")}, fails: true},
+		"no nodes":                       {},
+		"one node responds":              {nodes: []corev1.Node{node("silent", "True"), node("a", "True")}},
+		"no node responds":               {nodes: []corev1.Node{node("silent", "True")}, fails: true},
+		"the node is not ready":          {nodes: []corev1.Node{node("silent", "False")}},
+		"nodes of the user do not count": {nodes: []corev1.Node{own, own, own, node("a", "True")}},
+		"only a node of the user":        {nodes: []corev1.Node{own}},
+		"only the first three count":     {nodes: []corev1.Node{node("silent", "True"), node("silent", "True"), node("silent", "True"), node("a", "True")}, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := checkTunnel(t.Context(), &fakeShoot{unreachable: map[string]bool{"silent": true}}, tc.nodes); (err != nil) != tc.fails {

@@ -52,6 +52,9 @@ func nodeProblems(shoot *corev1beta1.Shoot, o *observed, now time.Time) []error 
 		}
 		errs = append(errs, kube.NodeReady(node))
 		errs = append(errs, nodeConditionProblems(node)...)
+		if !managed(node) {
+			continue
+		}
 		errs = append(errs, nodeAgentProblem(node, o.leases, now))
 		if node.Labels[machinev1alpha1.NodeCandidateForUpdate] == "true" { // it waits for its update in place, maybe until the user selects it
 			errs = append(errs, updateProblem(node))
@@ -62,6 +65,9 @@ func nodeProblems(shoot *corev1beta1.Shoot, o *observed, now time.Time) []error 
 	errs = append(errs, expected...) // others come first, as these have been decided about
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
+
+// managed is whether a machine stands for a node. Others may be of the user: they have neither gardener-node-agent nor the tunnel.
+func managed(node *corev1.Node) bool { return node.Annotations[machinev1alpha1.NotManagedByMCM] == "" }
 
 // preservedNodeProblems are those of the node of a machine that has failed and is kept for inspection. What runs on it does not matter any more.
 func preservedNodeProblems(node *corev1.Node) []error {
@@ -95,7 +101,7 @@ func nodeNumberProblems(shoot *corev1beta1.Shoot, o *observedNodes) []error {
 	for _, d := range o.machineDeployments {
 		desired, existing = desired+d.Spec.Replicas, existing+d.Status.Replicas
 	}
-	have := count(o.nodes, func(n *corev1.Node) bool { return n.Annotations[machinev1alpha1.NotManagedByMCM] == "" })
+	have := count(o.nodes, managed)
 	switch {
 	case have < desired:
 		errs = append(errs, fmt.Errorf("%d of %d machines have joined the cluster as nodes", have, desired))

@@ -85,9 +85,15 @@ func TestNodeProblems(t *testing.T) {
 		}},
 		"a node without a machine": {change: func(_ *corev1beta1.Shoot, n *observedNodes) {
 			other := *n.nodes[0].DeepCopy()
-			other.Annotations["node.machine.sapcloud.io/not-managed-by-mcm"] = "1"
+			other.Name, other.Status.NodeInfo.KubeletVersion, other.Annotations = "own", "v1.30.0", map[string]string{"node.machine.sapcloud.io/not-managed-by-mcm": "1"}
 			n.nodes = append(n.nodes, other)
 		}},
+		"a node without a machine that is not ready": {change: func(_ *corev1beta1.Shoot, n *observedNodes) {
+			other := *n.nodes[0].DeepCopy()
+			other.Name, other.Annotations = "own", map[string]string{"node.machine.sapcloud.io/not-managed-by-mcm": "1"}
+			other.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Message: "m"}
+			n.nodes = append(n.nodes, other)
+		}, want: []string{`Node "own" is not ready: m`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shoot, o := &corev1beta1.Shoot{}, &observed{observedNodes: observedNodes{

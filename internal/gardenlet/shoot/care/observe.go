@@ -188,7 +188,7 @@ func (o *observed) readNodes(ctx context.Context) error {
 	return nil
 }
 
-// checkTunnel returns why the API server does not reach any of the first ready nodes. It returns nil if it reaches one, as that shows that
+// checkTunnel returns why the API server does not reach any of the first ready nodes with a machine. It returns nil if it reaches one, as that shows that
 // the tunnel works, or if no node is ready.
 func checkTunnel(ctx context.Context, shootClient ShootClient, nodes []corev1.Node) error {
 	var err error
@@ -197,7 +197,7 @@ func checkTunnel(ctx context.Context, shootClient ShootClient, nodes []corev1.No
 		if checked == maxNodes {
 			break
 		}
-		if kube.NodeReady(&nodes[i]) != nil {
+		if !managed(&nodes[i]) || kube.NodeReady(&nodes[i]) != nil {
 			continue
 		}
 		checked++
