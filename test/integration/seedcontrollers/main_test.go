@@ -41,7 +41,9 @@ import (
 	"gardener.cloud/gardener/internal/controllermanager/seed/care"
 	"gardener.cloud/gardener/internal/controllermanager/seed/lifecycle"
 	"gardener.cloud/gardener/internal/controllermanager/seed/secrets"
+	"gardener.cloud/gardener/internal/controllermanager/shoot/conditions"
 	"gardener.cloud/gardener/internal/controllermanager/shoot/hibernation"
+	"gardener.cloud/gardener/internal/controllermanager/shoot/migration"
 	shootquota "gardener.cloud/gardener/internal/controllermanager/shoot/quota"
 	"gardener.cloud/gardener/internal/controllermanager/shoot/retry"
 	"gardener.cloud/gardener/test/builder"
@@ -138,6 +140,8 @@ func (g *garden) start(t testing.TB) {
 			ConcurrentSyncs: concurrentSyncs, MonitorPeriod: c.Seed.MonitorPeriod.Duration, ShootMonitorPeriod: c.Seed.ShootMonitorPeriod.Duration,
 			SyncPeriod: c.Seed.SyncPeriod.Duration, Clock: g.clock,
 		}),
+		"conditions": conditions.Add(mgr, conditions.Values{ConcurrentSyncs: concurrentSyncs}),
+		"migration":  migration.Add(mgr, migration.Values{ConcurrentSyncs: concurrentSyncs, Clock: g.clock}),
 		"hibernation": hibernation.Add(mgr, hibernation.Values{
 			ConcurrentSyncs: concurrentSyncs, TriggerDeadline: c.ShootHibernation.TriggerDeadlineDuration.Duration, Clock: g.clock,
 		}),

@@ -210,12 +210,18 @@ func (g *garden) testCare(t *testing.T) {
 }
 
 func (g *garden) testLifecycle(t *testing.T) {
-	seed, shoot, moved := newSeed("stopped"), newShoot("stopped", "stopped"), newShoot("moved", "stopped")
-	g.create(t, seed, shoot, moved, &seedmanagementv1alpha1.ManagedSeed{
+	seed, shoot, moved, leaving := newSeed("stopped"), newShoot("stopped", "stopped"), newShoot("moved", "stopped"), newShoot("leaving", "south")
+	// This one is a seed itself, and has conditions of that.
+	managed, soil := newSeed("soil"), newShoot("soil", "stopped")
+	soil.Namespace = "garden"
+	g.create(t, seed, shoot, moved, leaving, managed, soil, &seedmanagementv1alpha1.ManagedSeed{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "soil"},
+		Spec:       seedmanagementv1alpha1.ManagedSeedSpec{Shoot: &seedmanagementv1alpha1.Shoot{Name: "soil"}, Gardenlet: gardenletConfig(t, managed)},
+	}, &seedmanagementv1alpha1.ManagedSeed{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "stopped"},
 		Spec:       seedmanagementv1alpha1.ManagedSeedSpec{Shoot: &seedmanagementv1alpha1.Shoot{Name: "stopped"}, Gardenlet: gardenletConfig(t, seed)},
 	})
-	for _, s := range []*corev1beta1.Shoot{shoot, moved} {
+	for _, s := range []*corev1beta1.Shoot{shoot, moved, leaving} {
 		changeStatus(t, g, s, func(s *corev1beta1.Shoot) {
 			s.Status.Conditions = []corev1beta1.Condition{{Type: corev1beta1.ShootAPIServerAvailable, Status: corev1beta1.ConditionTrue}}
 			s.Status.Constraints = []corev1beta1.Condition{{Type: corev1beta1.ShootHibernationPossible, Status: corev1beta1.ConditionFalse}}
@@ -223,6 +229,7 @@ func (g *garden) testLifecycle(t *testing.T) {
 	}
 	// This one still belongs to another seed.
 	changeStatus(t, g, moved, func(s *corev1beta1.Shoot) { s.Status.SeedName = new("south") })
+	changeStatus(t, g, leaving, func(s *corev1beta1.Shoot) { s.Status.SeedName = new("stopped") })
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "gardener-system-seed-lease", Name: "stopped"},
 		Spec:       coordinationv1.LeaseSpec{RenewTime: new(metav1.NewMicroTime(g.clock.Now()))},
@@ -252,9 +259,23 @@ func (g *garden) testLifecycle(t *testing.T) {
 		}
 		return nil
 	})
-	env.AwaitList(t, g.client, func(seeds []*seedmanagementv1alpha1.ManagedSeed) error {
-		if seeds[0].Annotations[constants.GardenerTimestamp] == "" {
-			return fmt.Errorf("annotations are %v", seeds[0].Annotations)
+	// What other controllers write is not turned to Unknown: testSteadyState shows that they do not undo the changes of each other.
+	env.Await(t, g.client, leaving, func(s *corev1beta1.Shoot) error {
+		hibernation, ready := kube.Condition(s.Status.Constraints, corev1beta1.ShootHibernationPossible), kube.Condition(s.Status.Constraints, corev1beta1.ShootReadyForMigration)
+		if hibernation.Status != corev1beta1.ConditionUnknown || ready == nil || ready.Status != corev1beta1.ConditionFalse {
+			return fmt.Errorf("constraints are %v", s.Status.Constraints)
+		}
+		return nil
+	})
+	env.Await(t, g.client, soil, func(s *corev1beta1.Shoot) error {
+		if ready := kube.Condition(s.Status.Conditions, corev1beta1.SeedExtensionsReady); ready == nil || ready.Status != corev1beta1.ConditionTrue {
+			return fmt.Errorf("conditions are %v", s.Status.Conditions)
+		}
+		return nil
+	})
+	env.Await(t, g.client, env.Named[*seedmanagementv1alpha1.ManagedSeed]("garden", "stopped"), func(s *seedmanagementv1alpha1.ManagedSeed) error {
+		if s.Annotations[constants.GardenerTimestamp] == "" {
+			return fmt.Errorf("annotations are %v", s.Annotations)
 		}
 		return nil
 	})

@@ -1,7 +1,7 @@
 // Package lifecycle reports the conditions of Seeds and their Shoots as Unknown when the gardenlet stops renewing its Lease.
 //
 // It reads Seeds, Shoots and the Leases that gardenlets renew. It writes the condition GardenletReady of Seeds, the conditions and
-// constraints of Shoots, and the operation annotation of ManagedSeeds whose gardenlet needs new credentials. Source: concepts.txt, Seed
+// constraints of Shoots that gardenlets write, and the operation annotation of ManagedSeeds whose gardenlet needs new credentials. Source: concepts.txt, Seed
 // controller, "Lifecycle" reconciler.
 package lifecycle
 

@@ -64,19 +64,38 @@ func TestDecide(t *testing.T) {
 func TestUnknown(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	was := metav1.NewTime(now.Add(-time.Hour))
+	condition := func(typ corev1beta1.ConditionType, status corev1beta1.ConditionStatus) corev1beta1.Condition {
+		return corev1beta1.Condition{Type: typ, Status: status, LastTransitionTime: was, LastUpdateTime: was, Reason: "Own"}
+	}
 	conditions := []corev1beta1.Condition{
-		{Type: "A", Status: corev1beta1.ConditionTrue, LastTransitionTime: was, LastUpdateTime: was, Reason: "Fine"},
-		{Type: "B", Status: corev1beta1.ConditionUnknown, LastTransitionTime: was, LastUpdateTime: was, Reason: "Own"},
+		condition("A", corev1beta1.ConditionTrue), condition("B", corev1beta1.ConditionUnknown),
+		condition(corev1beta1.SeedExtensionsReady, corev1beta1.ConditionTrue), condition(corev1beta1.ShootReadyForMigration, corev1beta1.ConditionFalse),
 	}
-	got, changed := unknown(conditions, now)
-	want := []corev1beta1.Condition{
-		{Type: "A", Status: corev1beta1.ConditionUnknown, LastTransitionTime: metav1.NewTime(now), LastUpdateTime: metav1.NewTime(now), Reason: reasonShootUnknown, Message: messageShootUnknown},
-		conditions[1],
+	turned := func(typ corev1beta1.ConditionType) corev1beta1.Condition {
+		return corev1beta1.Condition{
+			Type: typ, Status: corev1beta1.ConditionUnknown, LastTransitionTime: metav1.NewTime(now), LastUpdateTime: metav1.NewTime(now),
+			Reason: reasonShootUnknown, Message: messageShootUnknown,
+		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" || !changed || conditions[0].Status != corev1beta1.ConditionTrue {
-		t.Errorf("unknown() changed %t (-want +got):\n%s", changed, diff)
-	}
-	if _, changed := unknown(got, now.Add(time.Minute)); changed {
-		t.Error("unknown() reports a change for its own result")
+	selfHosted := &corev1beta1.Shoot{}
+	selfHosted.Spec.Provider.Workers = []corev1beta1.Worker{{ControlPlane: &corev1beta1.WorkerControlPlane{}}}
+	for name, tc := range map[string]struct {
+		shoot *corev1beta1.Shoot
+		want  []corev1beta1.Condition
+	}{
+		"those that other controllers write stay": {&corev1beta1.Shoot{}, append([]corev1beta1.Condition{turned("A")}, conditions[1:]...)},
+		"the gardenlet of a self-hosted shoot writes more": {
+			selfHosted, []corev1beta1.Condition{turned("A"), conditions[1], turned(corev1beta1.SeedExtensionsReady), conditions[3]},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, changed := unknown(tc.shoot, conditions, now)
+			if diff := cmp.Diff(tc.want, got); diff != "" || !changed || conditions[0].Status != corev1beta1.ConditionTrue {
+				t.Errorf("unknown() changed %t (-want +got):\n%s", changed, diff)
+			}
+			if _, changed := unknown(tc.shoot, got, now.Add(time.Minute)); changed {
+				t.Error("unknown() reports a change for its own result")
+			}
+		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/controllermanager/references"
+	shootconditions "gardener.cloud/gardener/internal/controllermanager/shoot/conditions" // "conditions" are those of a Shoot
 	"gardener.cloud/gardener/internal/kube"
 )
 
@@ -40,7 +41,7 @@ func (r *reconciler) markSeed(ctx context.Context, seed *corev1beta1.Seed, now t
 	return nil
 }
 
-// markShoots turns the conditions and constraints of the Shoots of a Seed to Unknown. A Shoot that is migrated belongs to the old Seed until
+// markShoots turns the conditions and constraints of the Shoots of a Seed to Unknown that its gardenlet writes. A Shoot that is migrated belongs to the old Seed until
 // status.seedName changes.
 func (r *reconciler) markShoots(ctx context.Context, seed *corev1beta1.Seed, now time.Time) error {
 	shoots := &corev1beta1.ShootList{}
@@ -53,8 +54,8 @@ func (r *reconciler) markShoots(ctx context.Context, seed *corev1beta1.Seed, now
 		if now := shoot.Status.SeedName; now != nil && *now != seed.Name {
 			continue
 		}
-		conditions, changed := unknown(shoot.Status.Conditions, now)
-		constraints, changedToo := unknown(shoot.Status.Constraints, now)
+		conditions, changed := unknown(shoot, shoot.Status.Conditions, now)
+		constraints, changedToo := unknown(shoot, shoot.Status.Constraints, now)
 		if !changed && !changedToo {
 			continue
 		}
@@ -70,11 +71,12 @@ func (r *reconciler) markShoots(ctx context.Context, seed *corev1beta1.Seed, now
 	return errors.Join(errs...)
 }
 
-// unknown returns a list with all conditions Unknown, and whether that is a change. The given list is not changed.
-func unknown(conditions []corev1beta1.Condition, now time.Time) ([]corev1beta1.Condition, bool) {
+// unknown returns a list of conditions of a Shoot with those Unknown that its gardenlet writes, and whether that is a change. The given list is not
+// changed. Other controllers of this process write the rest, and would write it again.
+func unknown(shoot *corev1beta1.Shoot, conditions []corev1beta1.Condition, now time.Time) ([]corev1beta1.Condition, bool) {
 	changed := false
 	for _, condition := range conditions {
-		if condition.Status == corev1beta1.ConditionUnknown {
+		if condition.Status == corev1beta1.ConditionUnknown || condition.Type == corev1beta1.ShootReadyForMigration || shootconditions.FromSeed(shoot, condition.Type) {
 			continue
 		}
 		conditions, _ = kube.SetCondition(conditions, corev1beta1.Condition{

@@ -14,6 +14,11 @@ var seedTypes = []corev1beta1.ConditionType{
 	corev1beta1.SeedSystemComponentsHealthy, corev1beta1.SeedEmergencyStopShootReconciliations,
 }
 
+// FromSeed reports whether a condition of a Shoot is a copy of that of the Seed that runs in it.
+func FromSeed(shoot *corev1beta1.Shoot, typ corev1beta1.ConditionType) bool {
+	return !shoot.SelfHosted() && slices.Contains(seedTypes, typ)
+}
+
 // merge returns the conditions of a Shoot with those of the Seed that runs in it, which may be nil, and without those that were copied before
 // and do not exist any more.
 func merge(conditions []corev1beta1.Condition, seed *corev1beta1.Seed) []corev1beta1.Condition {
