@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -46,4 +47,38 @@ func TestReconcileWithStaleCache(t *testing.T) {
 			}
 		},
 	}.Run(t)
+}
+
+// A Project is deleted by the first attempt, unless it has changed since it was read.
+func TestDelete(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := corev1beta1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	project := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: corev1beta1.ProjectStatus{StaleSinceTimestamp: new(metav1.Unix(1, 0))}}
+	for name, tc := range map[string]struct {
+		change func(client.Client, *corev1beta1.Project) error
+		want   func(error) bool
+	}{
+		"unchanged": {func(client.Client, *corev1beta1.Project) error { return nil }, apierrors.IsNotFound},
+		"changed": {func(c client.Client, p *corev1beta1.Project) error {
+			p.Spec.Description = new("in use")
+			return c.Update(t.Context(), p)
+		}, func(err error) bool { return err == nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(project).Build()
+			read := &corev1beta1.Project{}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(project), read); err != nil {
+				t.Fatal(err)
+			}
+			if err := tc.change(c, read.DeepCopy()); err != nil {
+				t.Fatal(err)
+			}
+			deleteErr := (&reconciler{gardenCache: c, recorder: events.NewFakeRecorder(1)}).delete(t.Context(), read)
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(project), read); !tc.want(err) {
+				t.Errorf("reading the Project after delete() = %v: %v", deleteErr, err)
+			}
+		})
+	}
 }

@@ -141,13 +141,12 @@ func (r *reconciler) unusedNow(ctx context.Context, project *corev1beta1.Project
 
 func (r *reconciler) delete(ctx context.Context, project *corev1beta1.Project) error {
 	logf.FromContext(ctx).Info("Deleting Project because nothing used it", "staleSince", project.Status.StaleSinceTimestamp)
-	err := kube.PatchMetadata(ctx, r.gardenCache, project, func(o *metav1.PartialObjectMetadata) {
-		metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.ConfirmationDeletion, "true")
-	})
-	if err != nil {
+	before := project.DeepCopy()
+	metav1.SetMetaDataAnnotation(&project.ObjectMeta, constants.ConfirmationDeletion, "true")
+	// If anything has changed meanwhile, it is checked again.
+	if err := r.gardenCache.Patch(ctx, project, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("confirm deletion: %w", err)
 	}
-	// If anything has changed meanwhile, it is checked again.
 	same := client.Preconditions{UID: &project.UID, ResourceVersion: &project.ResourceVersion}
 	if err := r.gardenCache.Delete(ctx, project, same); err != nil {
 		return client.IgnoreNotFound(err)
