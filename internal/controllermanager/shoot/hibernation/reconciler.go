@@ -15,6 +15,13 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
+const (
+	// eventFailed is the reason of events about triggers that could not be executed.
+	eventFailed = "HibernationScheduleFailed"
+	// maxNote is the length of an event's note that the API server accepts.
+	maxNote = 1024
+)
+
 type reconciler struct {
 	Values
 	gardenCache client.Client
@@ -43,12 +50,15 @@ func (r *reconciler) Reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (r
 	if enabled := shoot.Spec.Hibernation.Enabled; enabled == nil || *enabled != v.hibernate {
 		shoot.Spec.Hibernation.Enabled = &v.hibernate
 		log.Info("Changing hibernation on schedule", "enabled", v.hibernate)
-		if err := r.gardenCache.Patch(ctx, shoot, client.MergeFrom(before)); err != nil {
-			return kube.Result(fmt.Errorf("change hibernation: %w", err))
-		}
 		reason, note := constants.EventShootHibernationEnabled, "Hibernating cluster due to schedule"
 		if !v.hibernate {
 			reason, note = constants.EventShootHibernationDisabled, "Waking up cluster due to schedule"
+		}
+		if err := r.gardenCache.Patch(ctx, shoot, client.MergeFrom(before)); err != nil {
+			if !kube.Routine(err) { // it is retried until the deadline of the trigger, which is ignored then
+				r.recorder.Eventf(before, nil, corev1.EventTypeWarning, eventFailed, constants.EventActionReconcile, "%s", kube.Shorten(note+" failed: "+err.Error(), maxNote))
+			}
+			return kube.Result(fmt.Errorf("change hibernation: %w", err))
 		}
 		r.recorder.Eventf(shoot, nil, corev1.EventTypeNormal, reason, constants.EventActionReconcile, note)
 	}
