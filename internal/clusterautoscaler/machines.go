@@ -25,6 +25,20 @@ func triggered(deployment *machinev1alpha1.MachineDeployment) map[string]string 
 	return out
 }
 
+// chosen reports whether the autoscaler has chosen a machine for deletion: a deployment lists it or, after that, it is marked so that the
+// machine-controller-manager deletes it. A machine of which only the priority says so stays, unless replicas are reduced.
+func chosen(deployment *machinev1alpha1.MachineDeployment, machine *machinev1alpha1.Machine) bool {
+	if _, listed := triggered(deployment)[machine.Name]; listed {
+		return true
+	}
+	marked, err := time.Parse(time.RFC3339, machine.Annotations[machinev1alpha1.MarkedForDeletionTime])
+	if err != nil || machine.Annotations[machinev1alpha1.MachinePriority] != "1" {
+		return false
+	}
+	scaled, err := time.Parse(time.RFC3339, deployment.Annotations[machinev1alpha1.LastDeploymentReplicaChangeByScalerTime])
+	return err == nil && !marked.After(scaled)
+}
+
 // increase adds machines to a deployment, up to its maximum. It returns how many it has before and after.
 func (s *Scaler) increase(ctx context.Context, g *groupState, by int) (from, to int, err error) {
 	err = s.change(ctx, g, func(d *machinev1alpha1.MachineDeployment) bool {

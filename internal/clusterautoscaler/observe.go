@@ -39,8 +39,8 @@ type groupState struct {
 type machineState struct {
 	*machinev1alpha1.Machine
 	node *corev1.Node // nil if it has not joined
-	// going is whether it is being deleted, or will be.
-	going bool
+	// chosen is whether the autoscaler has chosen it for deletion, and going is whether it is being deleted, or will be, for whatever reason.
+	chosen, going bool
 	// kept is whether it has failed and is kept for inspection, so that it is one of its group, and no other one replaces it.
 	kept bool
 }
@@ -164,7 +164,6 @@ func (s *Scaler) assign(g *groupState, machines []machinev1alpha1.Machine, out *
 	if err != nil || selector.Empty() {
 		return
 	}
-	marked := triggered(g.deployment)
 	active := 0
 	for i := range machines {
 		machine := &machines[i]
@@ -172,9 +171,8 @@ func (s *Scaler) assign(g *groupState, machines []machinev1alpha1.Machine, out *
 			continue
 		}
 		phase := machine.Status.CurrentStatus.Phase
-		_, named := marked[machine.Name]
-		m := &machineState{Machine: machine, node: nodeOf(machine, out.nodes), going: named || machine.DeletionTimestamp != nil ||
-			phase == machinev1alpha1.MachineTerminating || machine.Annotations[machinev1alpha1.MachinePriority] == "1"}
+		m := &machineState{Machine: machine, node: nodeOf(machine, out.nodes), chosen: chosen(g.deployment, machine)}
+		m.going = m.chosen || machine.DeletionTimestamp != nil || phase == machinev1alpha1.MachineTerminating
 		if phase == machinev1alpha1.MachineFailed && !m.going {
 			expiry := machine.Status.CurrentStatus.PreserveExpiryTime
 			m.kept = expiry != nil && out.now.Before(expiry.Time)

@@ -102,6 +102,46 @@ func TestResourceExhausted(t *testing.T) {
 	}
 }
 
+// A user gives a machine the priority of those that the autoscaler chooses: the machine-controller-manager does not delete it, so its group has as many
+// machines as it requests, and no replica is taken back. Only one that is marked, too, is deleted.
+func TestPriorityOfAUser(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		marked, scaled string
+		want           int32
+	}{
+		"the priority only":                   {want: 1},
+		"the deployment was scaled":           {scaled: "2026-01-02T03:00:00Z", want: 1},
+		"marked, and not scaled":              {marked: "2026-01-02T03:00:00Z", want: 1},
+		"marked, and the scaling is older":    {marked: "2026-01-02T03:00:00Z", scaled: "2026-01-02T02:00:00Z", want: 1},
+		"marked by the autoscaler, and going": {marked: "2026-01-02T03:00:00Z", scaled: "2026-01-02T03:00:00Z", want: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakeClock(start)
+			objects := append(emptyGroup("a", 1), machineManager(), &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shoot", Name: "a-1", Labels: map[string]string{"name": "a", "node": "n"},
+				Annotations: map[string]string{machinev1alpha1.MachinePriority: "1", machinev1alpha1.MarkedForDeletionTime: tc.marked},
+			}})
+			objects[0].SetAnnotations(map[string]string{machinev1alpha1.LastDeploymentReplicaChangeByScalerTime: tc.scaled})
+			seed := fake.NewClientBuilder().WithScheme(machineScheme(t)).WithObjects(objects...).Build()
+			s := newScaler(t, seed, fakeclient.NewClientset(healthyNode("n")), clock, "--nodes=0:3:shoot.a", "--scale-down-enabled=false")
+			for range 2 {
+				if err := s.Scan(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				clock.Step(20 * time.Minute) // longer than a machine may take to join
+			}
+			d := &machinev1alpha1.MachineDeployment{}
+			if err := seed.Get(t.Context(), client.ObjectKeyFromObject(objects[0]), d); err != nil {
+				t.Fatal(err)
+			}
+			if d.Spec.Replicas != tc.want {
+				t.Errorf("%d replicas, want %d", d.Spec.Replicas, tc.want)
+			}
+		})
+	}
+}
+
 // The machine-controller-manager replaces machines that do not join before the autoscaler gives them up, and the group grows for further pods: it rests
 // nevertheless, and another grows.
 func TestMachinesThatAreReplacedBeforeTheyAreLate(t *testing.T) {
