@@ -49,7 +49,7 @@ func (s *Scaler) startRemovals(ctx context.Context, st *state, removals []plan.R
 	var errs []error
 	for _, r := range removals {
 		name := r.Node.Name
-		if err := s.taint(ctx, r.Node, true, st.now); err != nil {
+		if err := s.taint(ctx, name, st.now); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -87,6 +87,13 @@ func (s *Scaler) removeNodes(ctx context.Context, st *state, g *groupState, node
 	removed, err := s.remove(ctx, g, machines)
 	if err != nil {
 		s.lastFail = st.now
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		defer cancel()
+		for _, name := range nodes {
+			if s.draining[name] == nil { // otherwise the next scan tries again
+				err = errors.Join(err, s.untaint(ctx, name))
+			}
+		}
 		return err
 	}
 	g.Target -= len(removed)
@@ -94,7 +101,7 @@ func (s *Scaler) removeNodes(ctx context.Context, st *state, g *groupState, node
 		node := byMachine[machine]
 		delete(s.draining, node.Name)
 		if !slices.Contains(removed, machine) { // the group has its minimum by now
-			err = errors.Join(err, s.taint(ctx, node, false, st.now))
+			err = errors.Join(err, s.untaint(ctx, node.Name))
 			continue
 		}
 		delete(s.since, node.Name)
@@ -118,7 +125,7 @@ func (s *Scaler) continueDrains(ctx context.Context, st *state) error {
 		if preserved(st.owners[name], node.Node) { // only since then
 			delete(s.draining, name)
 			delete(s.since, name)
-			errs = append(errs, s.taint(ctx, node.Node, false, st.now))
+			errs = append(errs, s.untaint(ctx, name))
 			continue
 		}
 		left, failure := s.evict(ctx, d, node, st.now)
@@ -130,7 +137,7 @@ func (s *Scaler) continueDrains(ctx context.Context, st *state) error {
 			s.metrics.failedDowns.Inc()
 			logf.FromContext(ctx).Info("Draining node failed", "node", name, "reason", failure.Error())
 			s.events.Eventf(node.Node, corev1.EventTypeWarning, "ScaleDownFailed", "failed to drain the node, aborting ScaleDown: %v", failure)
-			errs = append(errs, s.taint(ctx, node.Node, false, st.now))
+			errs = append(errs, s.untaint(ctx, name))
 		case left == 0:
 			errs = append(errs, s.removeNodes(ctx, st, g, []string{name}, "underutilized"))
 		}
@@ -182,11 +189,22 @@ func (s *Scaler) evict(ctx context.Context, d *drain, node plan.Occupied, now ti
 func (s *Scaler) forgetDrains(ctx context.Context, st *state) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(st.groupOf)) {
-		if !st.owners[name].going {
-			errs = append(errs, s.taint(ctx, st.nodes[name].Node, false, st.now))
+		if !st.owners[name].going && slices.ContainsFunc(st.nodes[name].Node.Spec.Taints, ofRemoval) {
+			errs = append(errs, s.untaint(ctx, name))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// abandonDrains removes the taints of nodes that are being drained when the process stops: there may be no other one that does.
+func (s *Scaler) abandonDrains(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	for _, name := range slices.Sorted(maps.Keys(s.draining)) {
+		if err := s.untaint(ctx, name); err != nil {
+			logf.FromContext(ctx).Error(err, "Node stays tainted, although it is not drained any more", "node", name)
+		}
+	}
 }
 
 // cordon keeps nodes whose machines are listed for deletion from getting new pods.
@@ -214,26 +232,29 @@ func (s *Scaler) setUnschedulable(ctx context.Context, node *corev1.Node) error 
 	})
 }
 
-// taint adds or removes the taint that keeps new pods away from a node that is drained. A taint of the original for idle nodes is removed, too.
-func (s *Scaler) taint(ctx context.Context, node *corev1.Node, wanted bool, now time.Time) error {
-	is := func(t corev1.Taint) bool { return t.Key == toBeDeletedTaint }
-	other := func(t corev1.Taint) bool { return t.Key == deletionCandidateTaint }
-	if slices.ContainsFunc(node.Spec.Taints, is) == wanted && !slices.ContainsFunc(node.Spec.Taints, other) {
-		return nil
-	}
-	return s.changeNode(ctx, node.Name, func(node *corev1.Node) bool {
-		before := len(node.Spec.Taints)
-		has := slices.ContainsFunc(node.Spec.Taints, is)
-		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, other)
-		switch {
-		case wanted && !has:
-			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{
-				Key: toBeDeletedTaint, Value: strconv.FormatInt(now.Unix(), 10), Effect: corev1.TaintEffectNoSchedule,
-			})
-			return true
-		case !wanted && has:
-			node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, is)
+// ofRemoval reports whether a taint is one of nodes that are drained, or one of the original for idle nodes.
+func ofRemoval(t corev1.Taint) bool {
+	return t.Key == toBeDeletedTaint || t.Key == deletionCandidateTaint
+}
+
+// taint keeps new pods away from a node that is drained.
+func (s *Scaler) taint(ctx context.Context, name string, now time.Time) error {
+	return s.changeNode(ctx, name, func(node *corev1.Node) bool {
+		if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == toBeDeletedTaint }) {
+			return false
 		}
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{
+			Key: toBeDeletedTaint, Value: strconv.FormatInt(now.Unix(), 10), Effect: corev1.TaintEffectNoSchedule,
+		})
+		return true
+	})
+}
+
+// untaint lets new pods be scheduled to a node again. What the scan has observed may be older than the taint.
+func (s *Scaler) untaint(ctx context.Context, name string) error {
+	return s.changeNode(ctx, name, func(node *corev1.Node) bool {
+		before := len(node.Spec.Taints)
+		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, ofRemoval)
 		return len(node.Spec.Taints) != before
 	})
 }

@@ -48,7 +48,7 @@ type Clusters struct {
 	Clock clock.WithTicker
 }
 
-// shutdownTimeout is how long requests to the server may take when the process ends.
+// shutdownTimeout is how long requests to the server, and the removal of taints, may take when the process ends. Its pod has 5 s.
 const shutdownTimeout = 3 * time.Second
 
 // Run scales a cluster until the context ends, when it is the leader.

@@ -145,6 +145,7 @@ func (s *Scaler) Run(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
+			s.abandonDrains(ctx)
 			return
 		case <-ticker.C():
 		case <-s.wake:

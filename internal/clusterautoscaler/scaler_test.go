@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
@@ -198,6 +200,83 @@ func TestMachinesThatAreReplacedBeforeTheyAreLate(t *testing.T) {
 	scan() // it takes the machine back
 	if got := scan(); got["larger"] == 0 {
 		t.Errorf("replicas %v: the group does not rest", got)
+	}
+}
+
+// idleNode is a node of a machine of its name in a group. Another one has room for what runs on it.
+func idleNode(name, group string) (*corev1.Node, *machinev1alpha1.Machine) {
+	node := healthyNode(name)
+	node.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi")}
+	return node, &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shoot", Name: name, UID: types.UID(name), Labels: map[string]string{"name": group, machinev1alpha1.NodeLabelKey: name},
+	}}
+}
+
+// isTainted returns whether a node is kept from getting new pods.
+func isTainted(t *testing.T, shoot *fakeclient.Clientset, name string) bool {
+	t.Helper()
+	node, err := shoot.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == toBeDeletedTaint })
+}
+
+// An idle node is not removed after all: its group cannot be changed, or has its minimum by now. The node gets pods again.
+func TestRemovalThatFails(t *testing.T) {
+	refused := errors.New("refused")
+	for name, tc := range map[string]struct {
+		replicas int32 // at the API server
+		err      error
+	}{
+		"the change is refused":                {replicas: 1, err: refused},
+		"another process reduced it meanwhile": {replicas: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node, machine := idleNode("n", "a")
+			objects := func(replicas int32) []client.Object {
+				return append(emptyGroup("a", replicas), machineManager(), machine.DeepCopy())
+			}
+			seed := fake.NewClientBuilder().WithScheme(machineScheme(t)).WithObjects(objects(1)...).Build()
+			shoot := fakeclient.NewClientset(node)
+			s := newScaler(t, seed, shoot, clocktesting.NewFakeClock(time.Now()), "--nodes=0:3:shoot.a", "--scale-down-unneeded-time=0s")
+			s.controlAPI = fake.NewClientBuilder().WithScheme(machineScheme(t)).WithObjects(objects(tc.replicas)...).WithInterceptorFuncs(interceptor.Funcs{
+				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+					return tc.err
+				},
+			}).Build()
+			if err := s.Scan(t.Context()); !errors.Is(err, tc.err) {
+				t.Fatalf("scan: %v, want %v", err, tc.err)
+			}
+			if isTainted(t, shoot, "n") {
+				t.Error("the node is still tainted")
+			}
+		})
+	}
+}
+
+// The autoscaler is switched off while it drains a node: the node gets pods again.
+func TestStoppedDuringADrain(t *testing.T) {
+	node, machine := idleNode("n", "a")
+	other, itsMachine := idleNode("other", "a")
+	other.Annotations = map[string]string{plan.ScaleDownDisabled: "true"}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "p", UID: "p", OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "r", UID: "r", Controller: new(true)}},
+	}, Spec: corev1.PodSpec{NodeName: "n"}}
+	seed := fake.NewClientBuilder().WithScheme(machineScheme(t)).WithObjects(append(emptyGroup("a", 2), machineManager(), machine, itsMachine)...).Build()
+	shoot := fakeclient.NewClientset(node, other, pod)
+	s := newScaler(t, seed, shoot, clocktesting.NewFakeClock(time.Now()), "--nodes=0:3:shoot.a", "--scale-down-unneeded-time=0s")
+	if err := s.Scan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !isTainted(t, shoot, "n") {
+		t.Fatal("the node is not drained")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.Run(ctx)
+	if isTainted(t, shoot, "n") {
+		t.Error("the node is still tainted")
 	}
 }
 

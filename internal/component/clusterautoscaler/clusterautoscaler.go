@@ -31,7 +31,7 @@ const (
 	// command is where both our image and that of the original have the binary: in the working directory.
 	command = "./" + Name
 	port    = 8085
-	// gracePeriod is how long a pod has to end, in seconds. Its Lease is free then, and nothing else has to be done.
+	// gracePeriod is how long a pod has to end, in seconds. Its Lease is free then, and nodes that were being drained are not tainted any more.
 	gracePeriod = 5
 )
 
