@@ -288,18 +288,22 @@ func optionsOf(deployment *machinev1alpha1.MachineDeployment, defaults plan.Opti
 	return o
 }
 
-// templates sets the templates of groups: from a node of theirs, from one of the same pool, from what such a node was like before, or from the class.
+// templates sets the templates of groups: from a node of theirs, from what such a node was like before, from a node of the same pool, from what it was like
+// before, or from the class.
 func (s *Scaler) templates(ctx context.Context, out *state) error {
 	var sets []*appsv1.DaemonSet
 	for _, g := range out.groups {
-		if live := s.example(g, out); live.Node != nil {
-			g.Template = s.options.liveTemplate(live, g.deployment, g.class)
+		live, own := s.example(g, out)
+		last, ok := s.seen[g.Name]
+		ok = ok && g.class != nil && last.class == g.class.Name && apiequality.Semantic.DeepEqual(last.wanted, wantedOf(g))
+		if live.Node != nil && (own || !ok || !last.own) {
+			g.Template = s.options.liveTemplate(live, own, g.deployment, g.class)
 			if g.class != nil {
-				s.seen[g.Name] = remembered{class: g.class.Name, wanted: wantedOf(g), template: g.Template}
+				s.seen[g.Name] = remembered{class: g.class.Name, wanted: wantedOf(g), own: own, template: g.Template}
 			}
 			continue
 		}
-		if last, ok := s.seen[g.Name]; ok && g.class != nil && last.class == g.class.Name && apiequality.Semantic.DeepEqual(last.wanted, wantedOf(g)) {
+		if ok {
 			g.Template = last.template
 			continue
 		}
@@ -331,8 +335,8 @@ func wantedOf(g *groupState) machinev1alpha1.NodeTemplateSpec {
 	return out
 }
 
-// example returns a node that new ones of a group are like. One of another group has the same pool and type.
-func (s *Scaler) example(g *groupState, out *state) plan.Occupied {
+// example returns a node that new ones of a group are like, and whether it is its own. One of another group has the same pool and type.
+func (s *Scaler) example(g *groupState, out *state) (node plan.Occupied, own bool) {
 	var other plan.Occupied
 	for _, name := range slices.Sorted(maps.Keys(out.nodes)) {
 		node := out.nodes[name]
@@ -342,12 +346,12 @@ func (s *Scaler) example(g *groupState, out *state) plan.Occupied {
 			continue
 		}
 		if out.groupOf[name] == g {
-			return node
+			return node, true
 		}
 		pool := node.Node.Labels[constants.WorkerPool]
 		if pool != "" && pool == g.deployment.Spec.Template.Spec.NodeTemplate.ObjectMeta.Labels[constants.WorkerPool] {
 			other = node
 		}
 	}
-	return other
+	return other, false
 }

@@ -110,10 +110,11 @@ type Scaler struct {
 	wake   chan struct{}
 }
 
-// remembered is what a node of a group was like.
+// remembered is what a node of a group was like, or one of another zone if it is not its own.
 type remembered struct {
 	class    string
 	wanted   machinev1alpha1.NodeTemplateSpec
+	own      bool
 	template plan.Occupied
 }
 

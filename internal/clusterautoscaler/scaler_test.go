@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -561,8 +563,63 @@ func TestExample(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			st := poolOfZones("a", "b")
 			tc.change(st.owners["node-a"])
-			if got := (&Scaler{}).example(st.groups[0], st); got.Node == nil || got.Node.Name != tc.want {
+			if got, _ := (&Scaler{}).example(st.groups[0], st); got.Node == nil || got.Node.Name != tc.want {
 				t.Errorf("the example is %+v, want %s", got.Node, tc.want)
+			}
+		})
+	}
+}
+
+// A zone of a pool has no node: a new one is expected to have the labels of its zone, not those of the zone whose node is the example. Volumes are bound to
+// zones by them.
+func TestZoneWithoutNodes(t *testing.T) {
+	labelsOf := func(zone string, more ...string) map[string]string {
+		out := map[string]string{
+			corev1.LabelTopologyZone: zone, corev1.LabelFailureDomainBetaZone: zone, corev1.LabelTopologyRegion: "r", corev1.LabelFailureDomainBetaRegion: "r",
+		}
+		for i := 0; i < len(more); i += 2 {
+			out[more[i]] = more[i+1]
+		}
+		return out
+	}
+	a := labelsOf("a", "topology.driver/zone", "a", "topology.driver/rack", "7")
+	b := labelsOf("b", "topology.driver/zone", "b", "topology.driver/rack", "1", "topology.driver/region", "r")
+	for name, tc := range map[string]struct {
+		had, has bool // whether zone a has had a node before, and has one now
+		other    bool // whether zone b has one
+		want     map[string]string
+	}{
+		"its own node":        {has: true, other: true, want: a},
+		"its own last node":   {had: true, other: true, want: a},
+		"one of another zone": {other: true, want: labelsOf("a", "topology.driver/zone", "a", "topology.driver/region", "r")},
+		"the class":           {want: labelsOf("a")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScaler(t, nil, fakeclient.NewClientset(), clocktesting.NewFakeClock(time.Now()))
+			st := poolOfZones("a", "b")
+			st.groups[0].class.NodeTemplate.Region = "r"
+			maps.Copy(st.nodes["node-a"].Node.Labels, a)
+			maps.Copy(st.nodes["node-b"].Node.Labels, b)
+			if tc.had {
+				if err := s.templates(t.Context(), st); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !tc.has {
+				delete(st.nodes, "node-a")
+			}
+			if !tc.other {
+				delete(st.nodes, "node-b")
+			}
+			if err := s.templates(t.Context(), st); err != nil {
+				t.Fatal(err)
+			}
+			got := maps.Clone(st.groups[0].Template.Node.Labels)
+			maps.DeleteFunc(got, func(key, _ string) bool {
+				return !strings.HasPrefix(key, "topology.") && !strings.HasPrefix(key, "failure-domain.")
+			})
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("labels of a new node (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -55,8 +55,8 @@ func (o *Options) fresh(taints []corev1.Taint) []corev1.Taint {
 	return out
 }
 
-// liveTemplate returns what a new node of a group is like, given one that exists.
-func (o *Options) liveTemplate(live plan.Occupied, deployment *machinev1alpha1.MachineDeployment, class *machinev1alpha1.MachineClass) plan.Occupied {
+// liveTemplate returns what a new node of a group is like, given one that exists: its own, or one of another group of the pool.
+func (o *Options) liveTemplate(live plan.Occupied, own bool, deployment *machinev1alpha1.MachineDeployment, class *machinev1alpha1.MachineClass) plan.Occupied {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "template-" + deployment.Name, Labels: maps.Clone(live.Node.Labels), Annotations: map[string]string{}},
 		Spec:       corev1.NodeSpec{Taints: o.fresh(live.Node.Spec.Taints)},
@@ -71,12 +71,12 @@ func (o *Options) liveTemplate(live plan.Occupied, deployment *machinev1alpha1.M
 	} {
 		delete(node.Labels, key)
 	}
-	// It may be one of another zone, or of the old template.
+	if !own && class != nil && class.NodeTemplate != nil {
+		moveZone(node.Labels, class.NodeTemplate)
+	}
+	// It may be one of the old template.
 	wanted := &deployment.Spec.Template.Spec.NodeTemplate
 	maps.Copy(node.Labels, wanted.ObjectMeta.Labels)
-	if class != nil && class.NodeTemplate != nil {
-		setZone(node.Labels, class.NodeTemplate)
-	}
 	for _, taint := range o.fresh(wanted.Spec.Taints) {
 		if !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
 			node.Spec.Taints = append(node.Spec.Taints, taint)
@@ -92,11 +92,32 @@ func (o *Options) liveTemplate(live plan.Occupied, deployment *machinev1alpha1.M
 }
 
 func setZone(labels map[string]string, template *machinev1alpha1.NodeTemplate) {
-	for key, value := range map[string]string{corev1.LabelTopologyZone: template.Zone, corev1.LabelTopologyRegion: template.Region} {
+	for key, value := range map[string]string{
+		corev1.LabelTopologyZone: template.Zone, corev1.LabelFailureDomainBetaZone: template.Zone,
+		corev1.LabelTopologyRegion: template.Region, corev1.LabelFailureDomainBetaRegion: template.Region,
+	} {
 		if value != "" {
 			labels[key] = value
 		}
 	}
+}
+
+// moveZone changes the labels of a node of another zone. Storage drivers have labels of their own, by which volumes are bound to zones: what is not the name
+// of the zone or of the region is not known for this zone.
+func moveZone(labels map[string]string, template *machinev1alpha1.NodeTemplate) {
+	zone, region := labels[corev1.LabelTopologyZone], labels[corev1.LabelTopologyRegion]
+	if template.Zone != "" && template.Zone != zone {
+		for key, value := range labels {
+			switch {
+			case !strings.HasPrefix(key, "topology."):
+			case value == zone:
+				labels[key] = template.Zone
+			case value != region:
+				delete(labels, key)
+			}
+		}
+	}
+	setZone(labels, template)
 }
 
 // classTemplate returns what a node of a group without nodes is like. Its pods are set by addDaemonSets.
