@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 )
@@ -115,8 +116,37 @@ func (s *Scaler) change(ctx context.Context, g *groupState, change func(*machine
 	return nil
 }
 
+// behindLimit is how long a cache may lack a change. Usually it has it within a second.
+const behindLimit = time.Minute
+
 // current reports whether the cache has all changes of this process, so that nothing is decided twice. A deployment that was created again begins with
-// its first generation.
-func (s *Scaler) current(out *state) bool {
-	return !slices.ContainsFunc(out.groups, func(g *groupState) bool { return g.deployment.Generation < s.wrote[g.deployment.UID] })
+// its first generation. If the store was restored to an earlier time, the API server does not have the changes either, and they do not count any more.
+func (s *Scaler) current(ctx context.Context, st *state) (bool, error) {
+	lacks := func(g *groupState) bool { return g.deployment.Generation < s.wrote[g.deployment.UID] }
+	if !slices.ContainsFunc(st.groups, lacks) {
+		s.behind = time.Time{}
+		return true, nil
+	}
+	if s.behind.IsZero() {
+		s.behind = st.now
+	}
+	if st.now.Sub(s.behind) < behindLimit {
+		return false, nil
+	}
+	for _, g := range st.groups {
+		if !lacks(g) {
+			continue
+		}
+		d := &machinev1alpha1.MachineDeployment{}
+		if err := s.controlAPI.Get(ctx, client.ObjectKeyFromObject(g.deployment), d); err != nil {
+			return false, fmt.Errorf("read MachineDeployment %q: %w", g.Name, err)
+		}
+		if d.UID != g.deployment.UID || d.Generation >= s.wrote[d.UID] {
+			return false, fmt.Errorf("the cache lacks a change of MachineDeployment %q for %s", g.Name, st.now.Sub(s.behind).Round(time.Second))
+		}
+		logf.FromContext(ctx).Info("Ignoring changes of a MachineDeployment that its API server does not have any more", "group", g.Name, "generation", d.Generation)
+		delete(s.wrote, d.UID)
+	}
+	s.behind = time.Time{}
+	return true, nil
 }

@@ -92,6 +92,7 @@ type Scaler struct {
 	since   map[string]time.Time    // since when nodes are not needed
 	seen    map[string]remembered   // the last node of each group
 	wrote   map[types.UID]int64     // generations of MachineDeployments
+	behind  time.Time               // since when the cache lacks one of them
 	short   map[string]time.Time    // since when machines of a group do not exist
 	growing map[string]growth       // groups that wait for nodes
 	lost    map[types.UID]time.Time // since when machines that had joined have no node
@@ -193,8 +194,8 @@ func (s *Scaler) Scan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !s.current(st) {
-		return nil // the next scan sees the change
+	if current, err := s.current(ctx, st); !current {
+		return err // the next scan sees the change
 	}
 	if !s.cleaned {
 		if err := s.forgetDrains(ctx, st); err != nil {

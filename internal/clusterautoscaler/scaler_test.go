@@ -402,8 +402,50 @@ func TestDeploymentThatIsCreatedAgain(t *testing.T) {
 		"created again":       {st: deployment("second", 1), want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := s.current(tc.st); got != tc.want {
-				t.Errorf("current() = %t, want %t", got, tc.want)
+			if got, err := s.current(t.Context(), tc.st); got != tc.want || err != nil {
+				t.Errorf("current() = %t, %v, want %t", got, err, tc.want)
+			}
+		})
+	}
+}
+
+// The store of the seed is restored to an earlier time: a deployment has fewer generations than the autoscaler has written, and is scaled nevertheless. A cache
+// that is late is waited for.
+func TestStoreThatIsRestored(t *testing.T) {
+	for name, tc := range map[string]struct {
+		live        int64 // the generation at the API server
+		wait        time.Duration
+		want        int32 // replicas
+		wantFailure bool
+	}{
+		"restored":                   {live: 3, wait: time.Minute, want: 1},
+		"not for long":               {live: 3, wait: 50 * time.Second},
+		"the cache is late":          {live: 7, wait: 50 * time.Second},
+		"the cache is late for long": {live: 7, wait: time.Minute, wantFailure: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+			group := emptyGroup("a", 0)
+			group[0].SetUID("a")
+			with := func(generation int64) client.WithWatch {
+				group[0].SetGeneration(generation)
+				return fake.NewClientBuilder().WithScheme(machineScheme(t)).WithObjects(append(group, machineManager())...).Build()
+			}
+			s := newScaler(t, with(3), fakeclient.NewClientset(pendingPod(clock.Now())), clock, "--nodes=0:3:shoot.a")
+			s.controlAPI, s.wrote["a"] = with(tc.live), 7
+			if err := s.Scan(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			clock.Step(tc.wait)
+			if err := s.Scan(t.Context()); (err != nil) != tc.wantFailure {
+				t.Errorf("scan: %v", err)
+			}
+			d := &machinev1alpha1.MachineDeployment{}
+			if err := s.controlAPI.Get(t.Context(), client.ObjectKeyFromObject(group[0]), d); err != nil {
+				t.Fatal(err)
+			}
+			if d.Spec.Replicas != tc.want {
+				t.Errorf("%d replicas, want %d", d.Spec.Replicas, tc.want)
 			}
 		})
 	}
