@@ -189,7 +189,7 @@ func (s *Scaler) evict(ctx context.Context, d *drain, node plan.Occupied, now ti
 func (s *Scaler) forgetDrains(ctx context.Context, st *state) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(st.groupOf)) {
-		if !st.owners[name].going && slices.ContainsFunc(st.nodes[name].Node.Spec.Taints, ofRemoval) {
+		if s.draining[name] == nil && !st.owners[name].going && slices.ContainsFunc(st.nodes[name].Node.Spec.Taints, ofRemoval) {
 			errs = append(errs, s.untaint(ctx, name))
 		}
 	}

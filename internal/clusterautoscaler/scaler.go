@@ -197,13 +197,12 @@ func (s *Scaler) Scan(ctx context.Context) error {
 	if current, err := s.current(ctx, st); !current {
 		return err // the next scan sees the change
 	}
-	if !s.cleaned {
-		if err := s.forgetDrains(ctx, st); err != nil {
-			return err
-		}
-		s.cleaned = true
-	}
 	errs := []error{s.cordon(ctx, st)}
+	if !s.cleaned {
+		err := s.forgetDrains(ctx, st)
+		s.cleaned = err == nil
+		errs = append(errs, err)
+	}
 	changed, err := s.fixSizes(ctx, st)
 	if err != nil || changed {
 		return errors.Join(append(errs, err)...)

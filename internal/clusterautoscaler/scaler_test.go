@@ -22,6 +22,7 @@ import (
 	fakeclient "k8s.io/client-go/kubernetes/fake"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -254,6 +255,41 @@ func TestRemovalThatFails(t *testing.T) {
 				t.Error("the node is still tainted")
 			}
 		})
+	}
+}
+
+// The process before has left a taint, and the API server of the shoot refuses to remove it: groups are scaled nevertheless, and the next scan tries again. The
+// taints of this process stay.
+func TestNodeThatCannotBeChanged(t *testing.T) {
+	left, machine := idleNode("left", "a")
+	drained, itsMachine := idleNode("drained", "a")
+	for _, node := range []*corev1.Node{left, drained} {
+		node.Spec.Taints = []corev1.Taint{{Key: toBeDeletedTaint, Effect: corev1.TaintEffectNoSchedule}}
+	}
+	pod, second := pendingPod(time.Now()), pendingPod(time.Now())
+	second.Name, second.UID = "second", "second"
+	seed := fake.NewClientBuilder().WithScheme(machineScheme(t)).WithObjects(append(emptyGroup("a", 2), machineManager(), machine, itsMachine)...).Build()
+	shoot := fakeclient.NewClientset(left, drained, pod, second)
+	refused := errors.New("refused")
+	shoot.PrependReactor("update", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) { return refused != nil, nil, refused })
+	s := newScaler(t, seed, shoot, clocktesting.NewFakeClock(time.Now()), "--nodes=0:3:shoot.a", "--scale-down-enabled=false")
+	s.draining["drained"] = &drain{}
+	if err := s.Scan(t.Context()); !errors.Is(err, refused) {
+		t.Fatalf("scan: %v, want %v", err, refused)
+	}
+	d := &machinev1alpha1.MachineDeployment{}
+	if err := seed.Get(t.Context(), client.ObjectKey{Namespace: "shoot", Name: "a"}, d); err != nil {
+		t.Fatal(err)
+	}
+	if d.Spec.Replicas != 3 {
+		t.Errorf("%d replicas, want 3", d.Spec.Replicas)
+	}
+	refused = nil
+	if err := s.Scan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if isTainted(t, shoot, "left") || !isTainted(t, shoot, "drained") {
+		t.Error("not only the node that is drained is tainted")
 	}
 }
 
