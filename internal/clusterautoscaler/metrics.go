@@ -50,7 +50,7 @@ func newMetrics() *metrics {
 	m.cooldown = gauge("scale_down_in_cooldown", "1 while no node is removed because something happened not long ago.")
 	m.nodes = gauges("nodes_count", "Number of nodes by state.", "state")
 	m.pending = gauges("unschedulable_pods_count", "Number of pods that have no node.", "type")
-	m.last = gauges("last_activity", "Unix time of the last activity of a kind.", "activity")
+	m.last = gauges("last_activity", "Unix time of the last activity of a kind, and of the last success of a scan.", "activity")
 	m.minimum = gauges("node_group_min_count", "Minimum size of a group.", "node_group")
 	m.maximum = gauges("node_group_max_count", "Maximum size of a group.", "node_group")
 	m.target = gauges("node_group_target_count", "Requested size of a group.", "node_group")

@@ -29,7 +29,8 @@ type Options struct {
 	// Expanders choose among groups, see plan.Expander.
 	Expanders []string
 
-	scanInterval, newPodScaleUpDelay, maxBinpackingTime, maxInactivity time.Duration
+	scanInterval, newPodScaleUpDelay, maxBinpackingTime                time.Duration
+	maxInactivity, maxFailing                                          time.Duration
 	delayAfterAdd, delayAfterDelete, delayAfterFailure                 time.Duration
 	backoffInitial, backoffMax, backoffReset, maxPodEvictionTime       time.Duration
 	defaults                                                           plan.Options
@@ -91,6 +92,7 @@ func Parse(args []string, getenv func(string) string, out io.Writer) (Options, e
 	f.DurationVar(&o.newPodScaleUpDelay, "new-pod-scale-up-delay", 0, "how long a pod is pending before it counts")
 	f.DurationVar(&o.maxBinpackingTime, "max-binpacking-time", 5*time.Minute, "how long placing pods may take")
 	f.DurationVar(&o.maxInactivity, "max-inactivity", 10*time.Minute, "after which time without a check of the cluster the health check fails")
+	f.DurationVar(&o.maxFailing, "max-failing-time", 15*time.Minute, "after which time with failed checks of the cluster only the health check fails")
 	f.BoolVar(&o.scaleDown, "scale-down-enabled", true, "remove nodes")
 	f.DurationVar(&o.delayAfterAdd, "scale-down-delay-after-add", 10*time.Minute, "how long after an addition no node is removed")
 	f.DurationVar(&o.delayAfterDelete, "scale-down-delay-after-delete", 0, "how long after a removal no node is removed")

@@ -136,6 +136,7 @@ func (s *Scaler) lead(ctx context.Context, factory informers.SharedInformerFacto
 		return fmt.Errorf("watch machines: %w", context.Cause(ctx))
 	}
 	s.lastScan.Store(s.clock.Now().UnixNano())
+	s.lastSuccess.Store(s.clock.Now().UnixNano())
 	s.leads.Store(true)
 	s.Run(ctx)
 	return <-ended

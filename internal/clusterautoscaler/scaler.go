@@ -104,7 +104,8 @@ type Scaler struct {
 	cleaned  bool
 
 	lastUp, lastDelete, lastFail time.Time
-	lastScan                     atomic.Int64
+	// lastScan is when a scan ended, and lastSuccess is when one did that was skipped, or decided which groups grow.
+	lastScan, lastSuccess atomic.Int64
 	// drains is how many nodes are drained, and leads is whether it scans at all.
 	drains atomic.Int32
 	leads  atomic.Bool
@@ -132,6 +133,7 @@ func New(v Values) *Scaler {
 		draining: map[string]*drain{}, reported: map[string]string{}, wake: make(chan struct{}, 1),
 	}
 	s.lastScan.Store(start.UnixNano())
+	s.lastSuccess.Store(start.UnixNano())
 	s.metrics.options(v.Options)
 	return s
 }
@@ -163,26 +165,35 @@ func (s *Scaler) Wake() {
 	}
 }
 
-// Alive reports whether the last scan ended not long ago.
+// Alive reports whether the last scan ended not long ago, and not all of them have failed since long.
 func (s *Scaler) Alive() error {
 	if idle := s.clock.Since(time.Unix(0, s.lastScan.Load())); idle > s.options.maxInactivity {
 		return fmt.Errorf("the last scan was %s ago", idle.Round(time.Second))
+	}
+	if failing := s.clock.Since(time.Unix(0, s.lastSuccess.Load())); failing > s.options.maxFailing {
+		return fmt.Errorf("scans have failed for %s", failing.Round(time.Second))
 	}
 	return nil
 }
 
 // Scan compares pods with nodes once, and acts.
-func (s *Scaler) Scan(ctx context.Context) error {
+func (s *Scaler) Scan(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.maxBinpackingTime+scanTimeout)
 	defer cancel()
 	began := s.clock.Now()
+	var minor []error // such as of a single node: a new process would have them, too
 	defer func() {
+		if err == nil {
+			s.lastSuccess.Store(s.clock.Now().UnixNano())
+			s.metrics.activity("success", s.clock.Now())
+		}
+		err = errors.Join(append(minor, err)...)
 		s.lastScan.Store(s.clock.Now().UnixNano())
 		s.metrics.duration.WithLabelValues("main").Observe(s.clock.Since(began).Seconds())
 	}()
 	s.metrics.activity("main", began)
 	manager := &appsv1.Deployment{}
-	err := s.controlCache.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: machineControllerManager}, manager)
+	err = s.controlCache.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: machineControllerManager}, manager)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read Deployment %q: %w", machineControllerManager, err)
 	}
@@ -197,30 +208,29 @@ func (s *Scaler) Scan(ctx context.Context) error {
 	if current, err := s.current(ctx, st); !current {
 		return err // the next scan sees the change
 	}
-	errs := []error{s.cordon(ctx, st)}
+	minor = append(minor, s.cordon(ctx, st))
 	if !s.cleaned {
 		err := s.forgetDrains(ctx, st)
 		s.cleaned = err == nil
-		errs = append(errs, err)
+		minor = append(minor, err)
 	}
 	changed, err := s.fixSizes(ctx, st)
 	if err != nil || changed {
-		return errors.Join(append(errs, err)...)
+		return err
 	}
 	healthy := s.healthy(st)
 	s.metrics.observe(st, healthy, s.options)
 	if !healthy {
-		errs = append(errs, s.writeStatus(ctx, st, false))
-		return errors.Join(errs...)
+		minor = append(minor, s.writeStatus(ctx, st, false))
+		return nil
 	}
 	after, err := s.up(ctx, st)
-	errs = append(errs, err)
 	if err == nil && s.options.scaleDown {
-		errs = append(errs, s.down(ctx, st, after))
+		minor = append(minor, s.down(ctx, st, after))
 	}
 	s.drains.Store(int32(len(s.draining))) //nolint:gosec // as many as flags allow
-	errs = append(errs, s.writeStatus(ctx, st, true))
-	return errors.Join(errs...)
+	minor = append(minor, s.writeStatus(ctx, st, true))
+	return err
 }
 
 // healthy reports whether so many nodes are ready that the reason for pending pods is not something else, such as a network that does not work.

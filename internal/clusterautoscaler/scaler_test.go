@@ -293,6 +293,51 @@ func TestNodeThatCannotBeChanged(t *testing.T) {
 	}
 }
 
+// The health check fails when all scans have failed for a quarter of an hour, but not if they are skipped, or if it is only a single node that cannot be changed.
+func TestHealthOfScansThatFail(t *testing.T) {
+	refused := errors.New("refused")
+	for name, tc := range map[string]struct {
+		machines, node error
+		away           bool // whether there is no machine-controller-manager
+		wantErr        error
+		wantHealthy    bool
+	}{
+		"machines cannot be listed":     {machines: refused, wantErr: refused},
+		"no machine-controller-manager": {away: true, machines: refused, wantHealthy: true},
+		"a node cannot be changed":      {node: refused, wantErr: refused, wantHealthy: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+			node, machine := idleNode("n", "a")
+			node.Spec.Taints = []corev1.Taint{{Key: toBeDeletedTaint, Effect: corev1.TaintEffectNoSchedule}}
+			objects := append(emptyGroup("a", 1), machine)
+			if !tc.away {
+				objects = append(objects, machineManager())
+			}
+			seed := fake.NewClientBuilder().WithScheme(machineScheme(t)).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
+					return errors.Join(tc.machines, c.List(ctx, list, o...))
+				},
+			}).Build()
+			shoot := fakeclient.NewClientset(node)
+			shoot.PrependReactor("update", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) { return tc.node != nil, nil, tc.node })
+			s := newScaler(t, seed, shoot, clock, "--nodes=1:3:shoot.a")
+			for range 4 {
+				if err := s.Alive(); err != nil {
+					t.Errorf("it is not healthy after %s: %v", clock.Now(), err)
+				}
+				clock.Step(5 * time.Minute)
+				if err := s.Scan(t.Context()); !errors.Is(err, tc.wantErr) {
+					t.Fatalf("scan: %v, want %v", err, tc.wantErr)
+				}
+			}
+			if err := s.Alive(); (err == nil) != tc.wantHealthy {
+				t.Errorf("healthy: %v, want %t", err, tc.wantHealthy)
+			}
+		})
+	}
+}
+
 // The autoscaler is switched off while it drains a node: the node gets pods again.
 func TestStoppedDuringADrain(t *testing.T) {
 	node, machine := idleNode("n", "a")
