@@ -402,7 +402,7 @@ func (s *site) run(t *testing.T, seed, shoot *rest.Config) {
 		"--address=", "--cloud-provider=mcm", "--stderrthreshold=info", "--skip-nodes-with-system-pods=false", "--skip-nodes-with-local-storage=false",
 		"--expendable-pods-priority-cutoff=-10", "--balance-similar-node-groups=true", "--ignore-taint=node.gardener.cloud/critical-components-not-ready",
 		"--nodes=1:5:" + control + ".worker", "--nodes=0:3:" + control + ".zero", "--expander=least-waste", "--scale-down-delay-after-add=1h",
-		"--scale-down-unneeded-time=30m", "--scan-interval=100ms", "--max-graceful-termination-sec=600",
+		"--scale-down-unneeded-time=30m", "--scan-interval=1s", "--max-graceful-termination-sec=600",
 		"--max-node-provision-time=1000h", // the API server's clock, which sets when nodes are created, is not ahead
 	}, func(string) string { return "" }, io.Discard)
 	if err != nil {

@@ -88,7 +88,7 @@ func Parse(args []string, getenv func(string) string, out io.Writer) (Options, e
 	f.Var(&nodes, "nodes", "a group as MIN:MAX:NAMESPACE.NAME; once for each")
 	f.StringVar(&o.Namespace, "namespace", "kube-system", "namespace of the ConfigMaps and the Lease")
 	f.StringVar(&expander, "expander", plan.Random, "which group grows: a list of least-waste, most-pods, least-nodes, priority, random")
-	f.DurationVar(&o.scanInterval, "scan-interval", 10*time.Second, "how often the cluster is checked at least")
+	f.DurationVar(&o.scanInterval, "scan-interval", 10*time.Second, "how often the cluster is checked at least; below 1s, it is checked every second")
 	f.DurationVar(&o.newPodScaleUpDelay, "new-pod-scale-up-delay", 0, "how long a pod is pending before it counts")
 	f.DurationVar(&o.maxBinpackingTime, "max-binpacking-time", 5*time.Minute, "how long placing pods may take")
 	f.DurationVar(&o.maxInactivity, "max-inactivity", 10*time.Minute, "after which time without a check of the cluster the health check fails")
@@ -166,9 +166,10 @@ func Parse(args []string, getenv func(string) string, out io.Writer) (Options, e
 			errs = append(errs, fmt.Errorf("--%s must be between 0 and 1, not %v", name, value))
 		}
 	}
-	if o.scanInterval <= 0 {
-		errs = append(errs, fmt.Errorf("--scan-interval must be above 0, not %s", o.scanInterval))
+	if o.scanInterval < 0 {
+		errs = append(errs, fmt.Errorf("--scan-interval must not be negative, but is %s", o.scanInterval))
 	}
+	o.scanInterval = max(o.scanInterval, time.Second) // 0 is valid in a Shoot
 	return o, errors.Join(errs...)
 }
 

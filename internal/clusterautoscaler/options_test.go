@@ -41,6 +41,11 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: nodes at a time are %+v, want %+v, %v", args, got, want, err)
 		}
 	}
+	for args, want := range map[string]time.Duration{"--scan-interval=0s": time.Second, "--scan-interval=1500ms": 1500 * time.Millisecond} {
+		if o, err := Parse([]string{args}, environment, io.Discard); err != nil || o.scanInterval != want {
+			t.Errorf("%s: the interval is %s, want %s, %v", args, o.scanInterval, want, err)
+		}
+	}
 	for args, want := range map[string]string{
 		"--nodes=5:1:shoot--a--b.x":              "minimum must not be negative, nor above the maximum",
 		"--nodes=1:5:x":                          "must be MIN:MAX:NAMESPACE.NAME",
@@ -49,7 +54,7 @@ func TestParse(t *testing.T) {
 		"--expander=cheapest":                    `unknown expander "cheapest"`,
 		"--expander=random,random":               "occurs twice",
 		"--scale-down-utilization-threshold=1.5": "must be between 0 and 1",
-		"--scan-interval=0s":                     "--scan-interval must be above 0",
+		"--scan-interval=-1s":                    "--scan-interval must not be negative",
 		"--unknown":                              "not defined",
 		"argument":                               "unexpected argument",
 	} {

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -60,16 +61,16 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// The process knows all flags that it is started with, and reads the groups and priorities.
-func TestProcessReadsWhatIsRendered(t *testing.T) {
-	v := values(func(v *Values) { v.MachineDeployments[1].Priority = new(int32(-1)) })
+// parse returns what the process reads from its Deployment.
+func parse(t *testing.T, v Values) (process.Options, error) {
+	t.Helper()
 	objects, err := Objects(v)
 	if err != nil {
 		t.Fatal(err)
 	}
 	index := slices.IndexFunc(objects, func(o client.Object) bool { _, ok := o.(*appsv1.Deployment); return ok })
 	container := objects[index].(*appsv1.Deployment).Spec.Template.Spec.Containers[0] //nolint:forcetypeassert // just found
-	o, err := process.Parse(container.Command[1:], func(key string) string {
+	return process.Parse(container.Command[1:], func(key string) string {
 		for _, env := range container.Env {
 			if env.Name == key {
 				return env.Value
@@ -77,6 +78,27 @@ func TestProcessReadsWhatIsRendered(t *testing.T) {
 		}
 		return ""
 	}, io.Discard)
+}
+
+// The process starts with zeros, which are valid in a Shoot.
+func TestProcessStartsWithZeros(t *testing.T) {
+	zero, none := &metav1.Duration{}, new(int32(0))
+	if _, err := parse(t, values(func(v *Values) {
+		v.Config = &corev1beta1.ClusterAutoscaler{
+			ScaleDownDelayAfterAdd: zero, ScaleDownDelayAfterDelete: zero, ScaleDownDelayAfterFailure: zero, ScaleDownUnneededTime: zero,
+			ScaleDownUtilizationThreshold: new(0.0), ScanInterval: zero, MaxNodeProvisionTime: zero, NewPodScaleUpDelay: zero, MaxBinpackingTime: zero,
+			InitialNodeGroupBackoffDuration: zero, MaxNodeGroupBackoffDuration: zero, NodeGroupBackoffResetTimeout: zero,
+			MaxGracefulTerminationSeconds: none, MaxScaleDownParallelism: none, MaxDrainParallelism: none, Verbosity: none,
+		}
+	})); err != nil {
+		t.Error(err)
+	}
+}
+
+// The process knows all flags that it is started with, and reads the groups and priorities.
+func TestProcessReadsWhatIsRendered(t *testing.T) {
+	v := values(func(v *Values) { v.MachineDeployments[1].Priority = new(int32(-1)) })
+	o, err := parse(t, v)
 	if err != nil {
 		t.Fatal(err)
 	}
