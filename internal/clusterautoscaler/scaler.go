@@ -492,10 +492,10 @@ func (s *Scaler) down(ctx context.Context, st *state, after outcome) error {
 	for _, name := range slices.Sorted(maps.Keys(st.groupOf)) {
 		m := st.owners[name]
 		switch {
-		case m.going:
+		case m.chosen:
 			in.RemovingEmpty++ // its machine is deleted, so nothing is evicted any more
 			continue
-		case s.draining[name] != nil:
+		case m.going || s.draining[name] != nil:
 			continue
 		}
 		node := st.nodes[name]

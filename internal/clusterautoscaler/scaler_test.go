@@ -338,6 +338,46 @@ func TestHealthOfScansThatFail(t *testing.T) {
 	}
 }
 
+// A user deletes a machine, which takes long: an idle node is removed meanwhile. What the autoscaler has chosen counts until it is gone, also if the
+// machine-controller-manager does not list it any more.
+func TestHowManyAtATime(t *testing.T) {
+	const at = "2026-01-02T03:00:00Z"
+	for name, tc := range map[string]struct {
+		change func(*machinev1alpha1.Machine, *machinev1alpha1.MachineDeployment)
+		want   int32
+	}{
+		"deleted by a user": {change: func(*machinev1alpha1.Machine, *machinev1alpha1.MachineDeployment) {}, want: 1},
+		"listed": {change: func(_ *machinev1alpha1.Machine, d *machinev1alpha1.MachineDeployment) {
+			d.Annotations = map[string]string{machinev1alpha1.TriggerDeletionByMCM: "leaves~" + at}
+		}, want: 2},
+		"marked": {change: func(m *machinev1alpha1.Machine, d *machinev1alpha1.MachineDeployment) {
+			m.Annotations = map[string]string{machinev1alpha1.MachinePriority: "1", machinev1alpha1.MarkedForDeletionTime: at}
+			d.Annotations = map[string]string{machinev1alpha1.LastDeploymentReplicaChangeByScalerTime: at}
+		}, want: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node, machine := idleNode("n", "a")
+			leaves, itsMachine := idleNode("leaves", "a")
+			group := emptyGroup("a", 2)
+			d := group[0].(*machinev1alpha1.MachineDeployment) //nolint:forcetypeassert // it is the first one
+			itsMachine.DeletionTimestamp, itsMachine.Finalizers = new(metav1.NewTime(time.Now())), []string{machinev1alpha1.MCMFinalizerName}
+			tc.change(itsMachine, d)
+			seed := fake.NewClientBuilder().WithScheme(machineScheme(t)).WithObjects(append(group, machineManager(), machine, itsMachine)...).Build()
+			s := newScaler(t, seed, fakeclient.NewClientset(node, leaves), clocktesting.NewFakeClock(time.Now()),
+				"--nodes=0:3:shoot.a", "--scale-down-unneeded-time=0s", "--max-scale-down-parallelism=1")
+			if err := s.Scan(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := seed.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+				t.Fatal(err)
+			}
+			if d.Spec.Replicas != tc.want {
+				t.Errorf("%d replicas, want %d", d.Spec.Replicas, tc.want)
+			}
+		})
+	}
+}
+
 // The autoscaler is switched off while it drains a node: the node gets pods again.
 func TestStoppedDuringADrain(t *testing.T) {
 	node, machine := idleNode("n", "a")

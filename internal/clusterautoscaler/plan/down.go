@@ -71,7 +71,7 @@ type DownInput struct {
 	Replicas func(*corev1.Pod) (int, bool)
 	// Since is since when nodes are not needed.
 	Since map[string]time.Time
-	// RemovingEmpty and RemovingDrained are how many nodes are being removed now.
+	// RemovingEmpty and RemovingDrained are how many nodes the autoscaler is removing now.
 	RemovingEmpty, RemovingDrained int
 	// Rules are the settings.
 	Rules Rules
@@ -85,7 +85,7 @@ type DownPlan struct {
 	Since map[string]time.Time
 	// Remove are those that were not needed for long enough, in order.
 	Remove []Removal
-	// Kept says why other nodes are kept.
+	// Kept says why nodes are kept: those that are needed, and those that would be removed if others were not.
 	Kept map[string]string
 }
 
@@ -143,7 +143,13 @@ func Down(ctx context.Context, in DownInput) (DownPlan, error) {
 			since = in.Now
 		}
 		out.Since[name] = since
-		if in.due(r, since) && in.room(out.Remove, r) && budgets.take(r.Move) {
+		switch {
+		case !in.due(r, since):
+		case !in.room(out.Remove, r):
+			out.Kept[name] = "as many nodes as allowed are being removed"
+		case !budgets.take(r.Move):
+			out.Kept[name] = "a PodDisruptionBudget of its pods allows no disruption while another node is being removed"
+		default:
 			out.Remove = append(out.Remove, r)
 		}
 	}

@@ -295,6 +295,7 @@ func TestDown(t *testing.T) {
 		"some are being removed": {
 			since: map[string]time.Time{"n0": long, "n1": long, "n2": long, "n3": long}, input: func(in *DownInput) { in.Rules.MaxTotal, in.RemovingEmpty = 4, 3 },
 			idle: []string{"n0", "n1", "n2", "n3"}, remove: []string{"n0"},
+			kept: map[string]string{"n0": "", "n1": "as many nodes as allowed are being removed"},
 		},
 		"while machines are replaced": {
 			group: func(g *Group) { g.Rolling = true },
