@@ -185,7 +185,7 @@ func (s *Scaler) evict(ctx context.Context, d *drain, node plan.Occupied, now ti
 	return left, nil
 }
 
-// forgetDrains removes the taints of drains that another process has begun, unless the machines are being deleted.
+// forgetDrains removes the taints of drains that another process has begun, or that could not be removed, unless the machines are being deleted.
 func (s *Scaler) forgetDrains(ctx context.Context, st *state) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(st.groupOf)) {
@@ -252,11 +252,13 @@ func (s *Scaler) taint(ctx context.Context, name string, now time.Time) error {
 
 // untaint lets new pods be scheduled to a node again. What the scan has observed may be older than the taint.
 func (s *Scaler) untaint(ctx context.Context, name string) error {
-	return s.changeNode(ctx, name, func(node *corev1.Node) bool {
+	err := s.changeNode(ctx, name, func(node *corev1.Node) bool {
 		before := len(node.Spec.Taints)
 		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, ofRemoval)
 		return len(node.Spec.Taints) != before
 	})
+	s.cleaned = s.cleaned && err == nil // otherwise, the next scan tries again
+	return err
 }
 
 // changeNode changes a node as it is now. A node that is gone needs no change.

@@ -258,6 +258,38 @@ func TestRemovalThatFails(t *testing.T) {
 	}
 }
 
+// The taint of a node that is not removed after all cannot be removed at once: the next scan tries again.
+func TestTaintIsRemovedLater(t *testing.T) {
+	refused := errors.New("refused")
+	node, machine := idleNode("n", "a")
+	shoot := fakeclient.NewClientset(node)
+	updates := 0
+	shoot.PrependReactor("update", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		updates++
+		return updates == 2, nil, refused
+	})
+	seed := fake.NewClientBuilder().WithScheme(machineScheme(t)).WithObjects(append(emptyGroup("a", 1), machineManager(), machine)...).WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return refused
+		},
+	}).Build()
+	s := newScaler(t, seed, shoot, clocktesting.NewFakeClock(time.Now()), "--nodes=0:3:shoot.a", "--scale-down-unneeded-time=0s")
+	nodes := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	s.nodes = corelisters.NewNodeLister(nodes)
+	for i, want := range []bool{true, false} {
+		current, err := shoot.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
+		if err := errors.Join(err, nodes.Update(current)); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Scan(t.Context()); errors.Is(err, refused) != want {
+			t.Errorf("scan %d: %v", i, err)
+		}
+		if got := isTainted(t, shoot, "n"); got != want {
+			t.Errorf("after scan %d, the node is tainted: %t, want %t", i, got, want)
+		}
+	}
+}
+
 // The process before has left a taint, and the API server of the shoot refuses to remove it: groups are scaled nevertheless, and the next scan tries again. The
 // taints of this process stay.
 func TestNodeThatCannotBeChanged(t *testing.T) {
