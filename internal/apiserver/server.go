@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,6 +30,7 @@ import (
 	"gardener.cloud/gardener/internal/apiserver/openapi"
 	"gardener.cloud/gardener/internal/apiserver/registry"
 	"gardener.cloud/gardener/internal/apiserver/scheme"
+	"gardener.cloud/gardener/internal/kube/quantities"
 )
 
 // Name is the name of the command.
@@ -101,6 +103,12 @@ func run(
 		return fmt.Errorf("apply flags: %w", err)
 	}
 	config.ShutdownWatchTerminationGracePeriod = watchGracePeriod
+	config.BuildHandlerChainFunc = func(handler http.Handler, config *genericapiserver.Config) http.Handler {
+		return genericapiserver.DefaultBuildHandlerChain(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+			request.Body = quantities.Body(request.Body, request.Header.Get("Content-Type"), config.MaxRequestBodyBytes)
+			handler.ServeHTTP(w, request)
+		}), config)
+	}
 	config.Authentication.Authenticator = frontproxy.New(
 		config.Authentication.RequestHeaderConfig, config.Authentication.Authenticator, clock.RealClock{})
 	gardenlets := gardenletauthorizer.New(config.Authorization.Authorizer)

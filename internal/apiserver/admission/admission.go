@@ -32,6 +32,7 @@ import (
 	"gardener.cloud/gardener/internal/apiserver/admission/openidconnectpreset"
 	"gardener.cloud/gardener/internal/apiserver/admission/plantvalidator"
 	"gardener.cloud/gardener/internal/apiserver/admission/projectmutator"
+	"gardener.cloud/gardener/internal/apiserver/admission/quantityvalidator"
 	"gardener.cloud/gardener/internal/apiserver/admission/resourcereferencemanager"
 	"gardener.cloud/gardener/internal/apiserver/admission/seedmutator"
 	"gardener.cloud/gardener/internal/apiserver/admission/seedrestriction"
@@ -65,6 +66,8 @@ func plugins() []plugin {
 	mutatingPolicy := kubernetes(mutatingpolicy.PluginName)
 	mutatingPolicy.off = true
 	return []plugin{
+		// The original does not have it. Others compare quantities.
+		{name: quantityvalidator.Name, register: quantityvalidator.Register},
 		kubernetes(lifecycle.PluginName),
 		// The original has the next two as webhooks only; here they read what has just been written. They come first, as the others say what exists.
 		{name: seedrestriction.Name, register: seedrestriction.Register},

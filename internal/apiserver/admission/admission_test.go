@@ -36,7 +36,7 @@ func TestFlags(t *testing.T) {
 			}
 		})
 	}
-	if order := admission.NewOptions().RecommendedPluginOrder; order[0] != "NamespaceLifecycle" || order[len(order)-1] != "ResourceQuota" {
+	if order := admission.NewOptions().RecommendedPluginOrder; order[0] != "QuantityValidator" || order[len(order)-1] != "ResourceQuota" {
 		t.Errorf("the order is %v", order)
 	}
 }

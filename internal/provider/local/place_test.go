@@ -2,10 +2,15 @@ package local
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -13,6 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -264,5 +272,32 @@ func TestDriverAccess(t *testing.T) {
 				t.Errorf("there is a role in the seed: %v", inSeed)
 			}
 		})
+	}
+}
+
+// The server of a user's kubeconfig may be any program.
+func TestSlowQuantitiesOfAnotherCluster(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", runtime.ContentTypeJSON)
+		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"ResourceQuota","spec":{"hard":{"pods":"1000000000000000000e9999999"}}}`)
+	}))
+	t.Cleanup(server.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	kubeconfig, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters:  map[string]*clientcmdapi.Cluster{"a": {Server: server.URL, CertificateAuthorityData: ca}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"a": {Token: "a"}},
+		Contexts:  map[string]*clientcmdapi.Context{"a": {Cluster: "a", AuthInfo: "a"}}, CurrentContext: "a",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := connectTo(clientgoscheme.Scheme, func(string) string { return "" })(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	err = c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "a"}, &corev1.ResourceQuota{})
+	if took := time.Since(start); err == nil || !strings.Contains(err.Error(), "exponent") || took > time.Second {
+		t.Errorf("after %s: %v", took, err)
 	}
 }
