@@ -3,8 +3,11 @@ package claim
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -33,7 +36,15 @@ const (
 	action = "AssignAddress"
 	// workers is how many Services are reconciled at a time.
 	workers = 5
+	// maxClaims is how many claims a shoot has at most, or a few more, as the cache may lack some. It is twice the addresses that a shoot can have: the
+	// users of a shoot create as many Services as they like, and provider-hosts reads the claims of all shoots of the seed.
+	maxClaims = 40
+	// fullRetry is when a Service without a claim is reconciled again: claims of other Services do not requeue it.
+	fullRetry = 5 * time.Minute
 )
+
+// errFull is the error of a Service that gets no claim because of maxClaims. It has an Event.
+var errFull = errors.New("the shoot has as many AddressClaims as it can have")
 
 // reconciler reads Services of the shoot and AddressClaims of its control plane. It writes claims, and the status and the finalizer of Services.
 type reconciler struct {
@@ -92,6 +103,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case service.Spec.LoadBalancerClass == nil && servicehelpers.HasLBFinalizer(service):
 		err = r.finish(ctx, service)
 	}
+	if errors.Is(err, errFull) {
+		return reconcile.Result{RequeueAfter: fullRetry}, nil
+	}
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return reconcile.Result{}, nil // the change brings it back
 	}
@@ -145,10 +159,25 @@ func (r *reconciler) assign(ctx context.Context, service *corev1.Service) error 
 		}
 	}
 	spec := specOf(service)
+	if address, err := netip.ParseAddr(spec.Address); spec.Address != "" && (err != nil || address.Zone() != "") {
+		r.recorder.Eventf(service, nil, corev1.EventTypeWarning, reasonNoAddress, action, "spec.loadBalancerIP is not an IP address")
+		if err := r.setIngress(ctx, service, nil); err != nil {
+			return err
+		}
+		return r.seedClient.Delete(ctx, &hostsv1alpha1.AddressClaim{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: nameOf(service)}})
+	}
 	claim := &hostsv1alpha1.AddressClaim{}
 	err := r.seedAPI.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: nameOf(service)}, claim)
 	switch {
 	case apierrors.IsNotFound(err):
+		claims := &hostsv1alpha1.AddressClaimList{}
+		if err := r.seedClient.List(ctx, claims, client.InNamespace(r.namespace)); err != nil {
+			return fmt.Errorf("list AddressClaims: %w", err)
+		}
+		if len(claims.Items) >= maxClaims {
+			r.recorder.Eventf(service, nil, corev1.EventTypeWarning, reasonNoAddress, action, "this shoot has %d load balancers, and cannot have more", maxClaims)
+			return errFull
+		}
 		claim = &hostsv1alpha1.AddressClaim{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: nameOf(service)}, Spec: spec}
 		if err := r.seedClient.Create(ctx, claim); client.IgnoreAlreadyExists(err) != nil {
 			return fmt.Errorf("create AddressClaim %q: %w", claim.Name, err)

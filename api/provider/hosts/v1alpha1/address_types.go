@@ -147,6 +147,7 @@ type AddressClaimSpec struct {
 	Family corev1.IPFamily `json:"family"`
 
 	// Address is the one that the Service asks for. Empty means any.
+	// +kubebuilder:validation:MaxLength=45
 	// +optional
 	Address string `json:"address,omitempty"`
 }
