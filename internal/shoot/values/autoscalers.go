@@ -3,8 +3,11 @@ package values
 import (
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/vpnseedserver"
@@ -23,7 +26,7 @@ func Autoscalers(s *observed.State, objects []client.Object) []client.Object {
 			how := cautious(s)
 			how.MinAllowed = kubeapiserver.ScaledMinimum()
 			if c := s.Shoot.Spec.Kubernetes.KubeAPIServer; c != nil && c.Autoscaling != nil {
-				maps.Copy(how.MinAllowed, c.Autoscaling.MinAllowed)
+				maps.Copy(how.MinAllowed, bounded(s, c.Autoscaling).MinAllowed)
 			}
 			return how
 		case deployment == vpnseedserver.Name && s.Shoot.Annotations[constants.ShootAlphaControlPlaneVPNVPAUpdateDisabled] == "true":
@@ -31,6 +34,28 @@ func Autoscalers(s *observed.State, objects []client.Object) []client.Object {
 		}
 		return workload.Autoscaling{}
 	})
+}
+
+// maxMinimum is the most that the owner of a shoot gets as the minimum of a component in a seed without a maximum. Pods of other control planes with lower
+// priorities would be evicted for it.
+var maxMinimum = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("32Gi")}
+
+// bounded returns how a component is scaled, with no larger minimum than the maximum of the seed. Nil stays nil.
+func bounded(s *observed.State, autoscaling *corev1beta1.ControlPlaneAutoscaling) *corev1beta1.ControlPlaneAutoscaling {
+	if autoscaling == nil {
+		return nil
+	}
+	most := maps.Clone(maxMinimum)
+	if settings := s.Seed.Spec.Settings; settings != nil && settings.VerticalPodAutoscaler != nil {
+		maps.Copy(most, settings.VerticalPodAutoscaler.MaxAllowed)
+	}
+	out := autoscaling.DeepCopy()
+	for name, quantity := range out.MinAllowed {
+		if limit := most[name]; quantity.Cmp(limit) > 0 {
+			out.MinAllowed[name] = limit
+		}
+	}
+	return out
 }
 
 // horizontally returns how the number of pods of the kube-apiserver is scaled. Nil means that it is fixed: nothing of the control plane is scaled in a seed

@@ -6,14 +6,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/component/etcd"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/shoot/observed/observedtest"
+	"gardener.cloud/gardener/internal/stage/credentials"
+	"gardener.cloud/gardener/internal/stage/stagetest"
 )
 
 func TestAutoscalersOfControlPlanes(t *testing.T) {
@@ -119,10 +125,71 @@ func TestEtcdMinimum(t *testing.T) {
 		"of that of events": {etcd: &corev1beta1.ETCD{Main: &corev1beta1.ETCDConfig{}, Events: config}, role: etcd.Events, want: much},
 	} {
 		t.Run(name, func(t *testing.T) {
-			shoot := &corev1beta1.Shoot{}
-			shoot.Spec.Kubernetes.ETCD = tc.etcd
-			if diff := cmp.Diff(tc.want, etcdMinimum(shoot, tc.role)); diff != "" {
+			o := observedtest.State()
+			o.Shoot.Spec.Kubernetes.ETCD = tc.etcd
+			if diff := cmp.Diff(tc.want, etcdMinimum(o, tc.role)); diff != "" {
 				t.Errorf("etcdMinimum() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Otherwise a shoot owner could request a whole node of a seed, for which control planes of others are evicted.
+func TestMinimumIsBounded(t *testing.T) {
+	images, err := imagevector.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := credentials.New(credentials.Values{SeedAPI: fake.NewFakeClient(), Clock: clocktesting.NewFakePassiveClock(metav1.Now().Time)})
+	stagetest.Generate(t, set)
+	list := func(cpu, memory string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	}
+	for name, tc := range map[string]struct {
+		maximum corev1.ResourceList
+		minimum corev1.ResourceList
+		want    corev1.ResourceList
+	}{
+		"small":                      {minimum: list("2", "4Gi"), want: list("2", "4Gi")},
+		"large":                      {minimum: list("60", "4Gi"), want: list("8", "4Gi")},
+		"larger than the seed's":     {maximum: list("2", "4Gi"), minimum: list("60", "240Gi"), want: list("2", "4Gi")},
+		"large, as the seed has it":  {maximum: list("20", "100Gi"), minimum: list("16", "64Gi"), want: list("16", "64Gi")},
+		"the seed has a maximum CPU": {maximum: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64")}, minimum: list("60", "240Gi"), want: list("60", "32Gi")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := observedtest.State()
+			o.Seed.Spec.Settings = &corev1beta1.SeedSettings{VerticalPodAutoscaler: &corev1beta1.SeedSettingVerticalPodAutoscaler{Enabled: true, MaxAllowed: tc.maximum}}
+			autoscaling := &corev1beta1.ControlPlaneAutoscaling{MinAllowed: tc.minimum}
+			kubernetes := &o.Shoot.Spec.Kubernetes
+			kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{Autoscaling: autoscaling}
+			kubernetes.ClusterAutoscaler = &corev1beta1.ClusterAutoscaler{Autoscaling: autoscaling}
+			kubernetes.ETCD = &corev1beta1.ETCD{Main: &corev1beta1.ETCDConfig{Autoscaling: autoscaling}}
+			o.Shoot.Spec.Networking = &corev1beta1.Networking{Services: new("100.64.0.0/13")}
+			s := Source{State: o, Credentials: set, Images: images}
+			apiServer, err := s.KubeAPIServer(1, kubeapiserver.Files{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			autoscaler, err := s.ClusterAutoscaler(1, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			vpa := Autoscalers(o, []client.Object{(workload.Workload{Name: "kube-apiserver"}).Deployment()})[0].(*unstructured.Unstructured) //nolint:forcetypeassert // as above
+			policies, _, _ := unstructured.NestedSlice(vpa.Object, "spec", "resourcePolicy", "containerPolicies")
+			scaled := corev1.ResourceList{}
+			for name, value := range policies[0].(map[string]any)["minAllowed"].(map[string]any) { //nolint:forcetypeassert // as above
+				scaled[corev1.ResourceName(name)] = resource.MustParse(value.(string)) //nolint:forcetypeassert // as above
+			}
+			for component, got := range map[string]corev1.ResourceList{
+				"kube-apiserver": apiServer.Config.Autoscaling.MinAllowed, "cluster-autoscaler": autoscaler.Config.Autoscaling.MinAllowed,
+				"etcd": etcdMinimum(o, etcd.Main), "VerticalPodAutoscaler": scaled,
+			} {
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", component, diff)
+				}
+			}
+			if diff := cmp.Diff(tc.minimum, autoscaling.MinAllowed); diff != "" {
+				t.Errorf("the Shoot is changed (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -31,8 +31,12 @@ func (s Source) ClusterAutoscaler(replicas int32, deployments []extensionsv1alph
 		limits = s.CloudProfile.Spec.Limits
 	}
 	kubernetes := s.Shoot.Spec.Kubernetes
+	config := kubernetes.ClusterAutoscaler.DeepCopy()
+	if config != nil {
+		config.Autoscaling = bounded(s.State, config.Autoscaling)
+	}
 	return clusterautoscaler.Values{
-		Namespace: s.Namespace, Image: image, Replicas: replicas, KubernetesVersion: kubernetes.Version, Config: kubernetes.ClusterAutoscaler,
+		Namespace: s.Namespace, Image: image, Replicas: replicas, KubernetesVersion: kubernetes.Version, Config: config,
 		GenericKubeconfig: set.Name(constants.SecretNameGenericTokenKubeconfig), MachineDeployments: deployments,
 		MaxNodesTotal: maxNodesTotal(networks, kubernetes.KubeControllerManager, limits, machines),
 	}, nil

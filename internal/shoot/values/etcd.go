@@ -3,10 +3,10 @@ package values
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/etcd"
 	"gardener.cloud/gardener/internal/component/workload"
+	"gardener.cloud/gardener/internal/shoot/observed"
 	"gardener.cloud/gardener/internal/stage/credentials"
 )
 
@@ -22,7 +22,7 @@ func (s Source) Etcd(role etcd.Role, replicas int32) (etcd.Values, error) {
 			CA: set.BundleName(constants.SecretNameCAETCD), PeerCA: set.BundleName(constants.SecretNameCAETCDPeer),
 			Server: set.Name(credentials.EtcdServer), Client: set.Name(credentials.EtcdClient), PeerServer: set.Name(credentials.EtcdPeerServer),
 		},
-		MinAllowed: etcdMinimum(s.Shoot, role), DefragmentationSchedule: s.DefragmentationSchedule(string(role)),
+		MinAllowed: etcdMinimum(s.State, role), DefragmentationSchedule: s.DefragmentationSchedule(string(role)),
 	}
 	if volume := s.Seed.Spec.Volume; volume != nil {
 		for _, provider := range volume.Providers {
@@ -51,9 +51,9 @@ func (s Source) Etcd(role etcd.Role, replicas int32) (etcd.Values, error) {
 	return v, nil
 }
 
-// etcdMinimum returns the minimum of the requests of an etcd, as the Shoot has it.
-func etcdMinimum(shoot *corev1beta1.Shoot, role etcd.Role) corev1.ResourceList {
-	config := shoot.Spec.Kubernetes.ETCD
+// etcdMinimum returns the minimum of the requests of an etcd, as the Shoot has it, up to the maximum of the seed.
+func etcdMinimum(s *observed.State, role etcd.Role) corev1.ResourceList {
+	config := s.Shoot.Spec.Kubernetes.ETCD
 	if config == nil {
 		return nil
 	}
@@ -64,5 +64,5 @@ func etcdMinimum(shoot *corev1beta1.Shoot, role etcd.Role) corev1.ResourceList {
 	if of == nil || of.Autoscaling == nil {
 		return nil
 	}
-	return of.Autoscaling.MinAllowed
+	return bounded(s, of.Autoscaling).MinAllowed
 }

@@ -35,10 +35,14 @@ func (s Source) KubeAPIServer(replicas int32, files kubeapiserver.Files) (kubeap
 	if err != nil {
 		return kubeapiserver.Values{}, err
 	}
+	config := shoot.Spec.Kubernetes.KubeAPIServer.DeepCopy()
+	if config != nil {
+		config.Autoscaling = bounded(s.State, config.Autoscaling)
+	}
 	v := kubeapiserver.Values{
 		Namespace: s.Namespace, Image: image, Version: s.version(), Replicas: replicas, Spread: s.Spread(), TrafficDistribution: s.TrafficDistribution(),
 		Workerless: shoot.Workerless(), Autoscaling: horizontally(s.State, replicas),
-		Config: shoot.Spec.Kubernetes.KubeAPIServer, ServiceNetworks: ptr.Deref(shoot.Status.Networking, corev1beta1.NetworkingStatus{}).Services, Issuer: s.DefaultIssuer(),
+		Config: config, ServiceNetworks: ptr.Deref(shoot.Status.Networking, corev1beta1.NetworkingStatus{}).Services, Issuer: s.DefaultIssuer(),
 		Secrets: kubeapiserver.Secrets{
 			ClientCA: set.BundleName(constants.SecretNameCAClient), EtcdCA: set.BundleName(constants.SecretNameCAETCD),
 			FrontProxyCA: set.BundleName(constants.SecretNameCAFrontProxy), KubeletCA: set.BundleName(constants.SecretNameCAKubelet),
