@@ -98,7 +98,7 @@ func testRoles(t *testing.T, e *env.Env) {
 			[]string{
 				"update shoots" + core + "/binding", "update shoots" + core + "/status", "get internalsecrets" + core, "update shoots" + core + "/finalizers",
 				"get shootstates" + core, "create serviceaccounts", "create workloadidentities" + security + "/token", "get backupentries" + core,
-				"modify-spec-kubernetes namespacedcloudprofiles" + core, "mark-self-hosted shoots" + core,
+				"modify-spec-kubernetes namespacedcloudprofiles" + core, "raise-spec-limits namespacedcloudprofiles" + core, "mark-self-hosted shoots" + core,
 			},
 		},
 		{member, "garden", nil, []string{"get shoots" + core, "list secrets", "create shoots" + core + "/adminkubeconfig"}},

@@ -202,7 +202,7 @@ func (g *garden) testMatrix(t *testing.T) {
 	}
 	guards := []string{
 		"manage-members", "modify-spec-tolerations-whitelist", "modify-spec-kubernetes", "modify-spec-machineimages", "modify-spec-providerconfig",
-		"mark-self-hosted", "bind", "escalate", "impersonate", "approve", "sign", "attest",
+		"raise-spec-limits", "mark-self-hosted", "bind", "escalate", "impersonate", "approve", "sign", "attest",
 	}
 	verbs := slices.Concat(letters['r'], letters['w'], guards)
 	work := make(chan func(), 100)

@@ -10,8 +10,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/admission"
 	apiserverinitializer "k8s.io/apiserver/pkg/admission/initializer"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -23,6 +25,9 @@ import (
 // Name is the name of the plugin.
 const Name = "NamespacedCloudProfileValidator"
 
+// verbRaiseLimits is needed for a limit above that of the parent. CustomVerbAuthorizer, which guards other fields, does not read the parent.
+const verbRaiseLimits = "raise-spec-limits"
+
 // Register registers the plugin.
 func Register(plugins *admission.Plugins) {
 	plugins.Register(Name, func(io.Reader) (admission.Interface, error) {
@@ -30,7 +35,7 @@ func Register(plugins *admission.Plugins) {
 	})
 }
 
-// Plugin checks NamespacedCloudProfiles. Reads the parent CloudProfile.
+// Plugin checks NamespacedCloudProfiles, and authorizes limits above those of the parent CloudProfile, which it reads.
 type Plugin struct {
 	*admission.Handler
 	initializer.Base
@@ -81,5 +86,37 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if errs := checkMerged(&profile.Spec, &parent.Spec, p.options, p.clock.Now()); len(errs) > 0 {
 		return errs.ToAggregate()
 	}
+	if raisesLimits(&profile.Spec, &old.Spec, &parent.Spec) {
+		return p.authorizeLimits(ctx, a)
+	}
 	return nil
+}
+
+// raisesLimits reports whether a profile newly allows more nodes than its parent.
+func raisesLimits(profile, old *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec) bool {
+	limit, most := maxNodes(profile.Limits), maxNodes(parent.Limits)
+	unchanged := profile.Parent == old.Parent && ptr.Equal(limit, maxNodes(old.Limits))
+	return limit != nil && most != nil && *limit > *most && !unchanged
+}
+
+func maxNodes(limits *corev1beta1.Limits) *int32 {
+	if limits == nil {
+		return nil
+	}
+	return limits.MaxNodesTotal
+}
+
+func (p *Plugin) authorizeLimits(ctx context.Context, a admission.Attributes) error {
+	name := a.GetUserInfo().GetName()
+	decision, _, err := p.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: a.GetUserInfo(), Verb: verbRaiseLimits, APIGroup: a.GetResource().Group, APIVersion: a.GetResource().Version,
+		Resource: a.GetResource().Resource, Namespace: a.GetNamespace(), Name: a.GetName(), ResourceRequest: true,
+	})
+	switch {
+	case decision == authorizer.DecisionAllow:
+		return nil
+	case err != nil:
+		return apierrors.NewInternalError(fmt.Errorf("authorize %q to %s: %w", name, verbRaiseLimits, err))
+	}
+	return admission.NewForbidden(a, fmt.Errorf("spec.limits.maxNodesTotal: user %q may not allow more nodes than the parent: the verb %q is needed", name, verbRaiseLimits))
 }

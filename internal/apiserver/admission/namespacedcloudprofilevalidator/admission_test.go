@@ -12,6 +12,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/apiserver/admission/admissiontest"
+	"gardener.cloud/gardener/test/builder"
 )
 
 func TestValidate(t *testing.T) {
@@ -105,6 +106,64 @@ func TestValidate(t *testing.T) {
 			err := p.Validate(t.Context(), request.Attributes(), nil)
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("Validate() = %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// The limit of a CloudProfile is the operator's, and members write NamespacedCloudProfiles.
+func TestLimits(t *testing.T) {
+	profile := func(parent string, limit *int32) *corev1beta1.NamespacedCloudProfile {
+		return &corev1beta1.NamespacedCloudProfile{Spec: corev1beta1.NamespacedCloudProfileSpec{
+			Parent: corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: parent}, Limits: &corev1beta1.Limits{MaxNodesTotal: limit},
+		}}
+	}
+	parent := func(name string, limits *corev1beta1.Limits) *corev1beta1.CloudProfile {
+		return builder.CloudProfile(name, func(p *corev1beta1.CloudProfile) {
+			p.Spec.Limits = limits
+			corev1beta1.DefaultCloudProfile(p)
+		})
+	}
+	changed := func(o *corev1beta1.NamespacedCloudProfile) *corev1beta1.NamespacedCloudProfile {
+		o.Spec.CABundle = new("")
+		return o
+	}
+	for name, tc := range map[string]struct {
+		old, profile *corev1beta1.NamespacedCloudProfile
+		verb         bool
+	}{
+		"new, the same":            {profile: profile("limited", new(int32(10)))},
+		"new, lower":               {profile: profile("limited", new(int32(9)))},
+		"new, higher":              {profile: profile("limited", new(int32(11))), verb: true},
+		"new, none":                {profile: profile("limited", nil)},
+		"the parent has no limits": {profile: profile("unlimited", new(int32(11)))},
+		"the parent has no limit":  {profile: profile("open", new(int32(11)))},
+		"raised":                   {old: profile("limited", new(int32(9))), profile: profile("limited", new(int32(11))), verb: true},
+		"set":                      {old: profile("limited", nil), profile: profile("limited", new(int32(11))), verb: true},
+		"lowered":                  {old: profile("limited", new(int32(11))), profile: profile("limited", new(int32(10)))},
+		"lowered, but not enough":  {old: profile("limited", new(int32(12))), profile: profile("limited", new(int32(11))), verb: true},
+		"something else":           {old: profile("limited", new(int32(11))), profile: changed(profile("limited", new(int32(11))))},
+		"another parent":           {old: profile("unlimited", new(int32(11))), profile: profile("limited", new(int32(11))), verb: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, denied := range []bool{false, true} {
+				p := &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update), clock: clocktesting.NewFakePassiveClock(time.Now())}
+				p.GardenCache = admissiontest.Reader(t, parent("limited", &corev1beta1.Limits{MaxNodesTotal: new(int32(10))}), parent("unlimited", nil), parent("open", &corev1beta1.Limits{}))
+				p.Authorizer = admissiontest.Denying()
+				var want metav1.StatusReason
+				if denied {
+					p.Authorizer = admissiontest.Denying("raise-spec-limits namespacedcloudprofiles")
+					if tc.verb {
+						want = metav1.StatusReasonForbidden
+					}
+				}
+				request := admissiontest.Request{Object: tc.profile, Resource: "namespacedcloudprofiles"}
+				if tc.old != nil {
+					request.Old = tc.old
+				}
+				if err := p.Validate(t.Context(), request.Attributes(), nil); admissiontest.Reason(err) != want {
+					t.Errorf("Validate() = %v, want reason %q; the verb is denied: %v", err, want, denied)
+				}
 			}
 		})
 	}
