@@ -1,4 +1,4 @@
-// Package shootexposureclass applies the scheduling constraints of an ExposureClass to a new Shoot that refers to it.
+// Package shootexposureclass applies the scheduling constraints of an ExposureClass to a Shoot that refers to it, until it has a seed.
 package shootexposureclass
 
 import (
@@ -8,9 +8,11 @@ import (
 	"maps"
 	"slices"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -26,9 +28,9 @@ func Register(plugins *admission.Plugins) {
 }
 
 // New returns the plugin.
-func New() *Plugin { return &Plugin{Handler: admission.NewHandler(admission.Create)} }
+func New() *Plugin { return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update)} }
 
-// Plugin changes new Shoots. Reads ExposureClasses.
+// Plugin changes Shoots without a seed. Reads ExposureClasses.
 type Plugin struct {
 	*admission.Handler
 	initializer.Base
@@ -40,6 +42,10 @@ var _ admission.MutationInterface = &Plugin{}
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	shoot, ok := a.GetObject().(*corev1beta1.Shoot)
 	if !ok || a.GetSubresource() != "" || shoot.Spec.ExposureClassName == nil {
+		return nil
+	}
+	// With a seed, the class stays, and another seed must fit its selector.
+	if old, ok := a.GetOldObject().(*corev1beta1.Shoot); ok && (old.Spec.SeedName != nil || sameScheduling(&old.Spec, &shoot.Spec)) {
 		return nil
 	}
 	name := *shoot.Spec.ExposureClassName
@@ -57,6 +63,12 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 		return admission.NewForbidden(a, fmt.Errorf("ExposureClass %q: %w", name, err))
 	}
 	return nil
+}
+
+// sameScheduling reports whether an update changes nothing that merge depends on: others must not fail when a class is changed.
+func sameScheduling(old, spec *corev1beta1.ShootSpec) bool {
+	return ptr.Equal(old.ExposureClassName, spec.ExposureClassName) && apiequality.Semantic.DeepEqual(old.SeedSelector, spec.SeedSelector) &&
+		apiequality.Semantic.DeepEqual(old.Tolerations, spec.Tolerations)
 }
 
 // merge adds the scheduling constraints of a class to a Shoot. It is an error if the Shoot has another value for a label of the class.

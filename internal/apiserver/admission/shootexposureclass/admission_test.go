@@ -20,6 +20,7 @@ func TestAdmit(t *testing.T) {
 	}}
 	plain := &corev1beta1.ExposureClass{ObjectMeta: metav1.ObjectMeta{Name: "plain"}}
 	for name, tc := range map[string]struct {
+		old        *corev1beta1.ShootSpec
 		spec, want corev1beta1.ShootSpec
 		reason     metav1.StatusReason
 	}{
@@ -34,13 +35,38 @@ func TestAdmit(t *testing.T) {
 			want: corev1beta1.ShootSpec{ExposureClassName: new("internet"), SeedSelector: selector("internet", "local"), Tolerations: []corev1beta1.Toleration{{Key: "exposed"}}},
 		},
 		"class against the Shoot": {spec: corev1beta1.ShootSpec{ExposureClassName: new("internet"), SeedSelector: selector("intranet")}, reason: metav1.StatusReasonForbidden},
-		"no such class":           {spec: corev1beta1.ShootSpec{ExposureClassName: new("x")}, reason: metav1.StatusReasonForbidden},
+		"class set by an update": {
+			old:  &corev1beta1.ShootSpec{},
+			spec: corev1beta1.ShootSpec{ExposureClassName: new("internet")},
+			want: corev1beta1.ShootSpec{ExposureClassName: new("internet"), SeedSelector: selector("internet", "local"), Tolerations: []corev1beta1.Toleration{{Key: "exposed"}}},
+		},
+		"selector removed by an update": {
+			old:  &corev1beta1.ShootSpec{ExposureClassName: new("internet"), SeedSelector: selector("internet", "local"), Tolerations: []corev1beta1.Toleration{{Key: "exposed"}}},
+			spec: corev1beta1.ShootSpec{ExposureClassName: new("internet")},
+			want: corev1beta1.ShootSpec{ExposureClassName: new("internet"), SeedSelector: selector("internet", "local"), Tolerations: []corev1beta1.Toleration{{Key: "exposed"}}},
+		},
+		"another update of a class that does not exist any more": {
+			old: &corev1beta1.ShootSpec{ExposureClassName: new("x")}, spec: corev1beta1.ShootSpec{ExposureClassName: new("x"), Region: "a"},
+			want: corev1beta1.ShootSpec{ExposureClassName: new("x"), Region: "a"},
+		},
+		"update with a seed": {
+			old: &corev1beta1.ShootSpec{ExposureClassName: new("internet"), SeedName: new("a"), SeedSelector: selector("intranet")}, spec: corev1beta1.ShootSpec{ExposureClassName: new("internet"), SeedName: new("a")},
+			want: corev1beta1.ShootSpec{ExposureClassName: new("internet"), SeedName: new("a")},
+		},
+		"no such class": {spec: corev1beta1.ShootSpec{ExposureClassName: new("x")}, reason: metav1.StatusReasonForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shoot := &corev1beta1.Shoot{Spec: tc.spec}
 			p := shootexposureclass.New()
 			p.GardenCache = admissiontest.Reader(t, class, plain)
-			err := p.Admit(t.Context(), admissiontest.Request{Resource: "shoots", Object: shoot}.Attributes(), nil)
+			request := admissiontest.Request{Resource: "shoots", Object: shoot}
+			if tc.old != nil {
+				request.Old = &corev1beta1.Shoot{Spec: *tc.old}
+			}
+			attributes, err := request.Attributes(), error(nil)
+			if p.Handles(attributes.GetOperation()) {
+				err = p.Admit(t.Context(), attributes, nil)
+			}
 			if admissiontest.Reason(err) != tc.reason {
 				t.Fatalf("Admit() = %v, want reason %q", err, tc.reason)
 			}
