@@ -29,6 +29,9 @@ const (
 	bridgeName   = "br0"
 	hostPeerName = "host"
 	netnsDir     = "/run/netns"
+
+	// unreachablePriority is that of the rules of machines for addresses of load balancers: before the tables of routes.
+	unreachablePriority = 1000
 )
 
 // Network is the network of one landscape: a network namespace with a bridge that machines are plugged into, joined to
@@ -242,6 +245,22 @@ func (n Network) EnsureMachine(_ context.Context, machine string, number int) er
 		if err := ensureRoute(machineSide, eth0, n.Pool(cluster), n.Gateway()); err != nil {
 			return err
 		}
+		if err := ensureUnreachable(machineSide, eth0, n.Pool(cluster)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ensureUnreachable lets a machine reject packets from outside to addresses of load balancers that kube-proxy does not translate, or not yet. If the
+// machine sent them back to the gateway, the kernel would remember the connection as one without translation, and a client that was a moment too
+// early would wait in vain.
+func ensureUnreachable(machineSide *netlink.Handle, from netlink.Link, to netip.Prefix) error {
+	rule := netlink.NewRule()
+	rule.Family, rule.Priority = unix.AF_INET, unreachablePriority
+	rule.IifName, rule.Dst, rule.Type = from.Attrs().Name, ipNet(to), unix.RTN_UNREACHABLE
+	if err := machineSide.RuleAdd(rule); err != nil && !errors.Is(err, unix.EEXIST) {
+		return fmt.Errorf("add rule for packets to %s: %w", to, err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
 
 	"gardener.cloud/gardener/internal/distribution"
 	"gardener.cloud/gardener/landscape/containers"
@@ -60,7 +62,8 @@ func TestMachineBoots(t *testing.T) {
 			t.Errorf("mounts are left behind: %v, %v", mounts, err)
 		}
 	})
-	if err := errors.Join(network.Ensure(ctx), network.EnsureMachine(ctx, "m1", 0)); err != nil {
+	// It is repeated whenever a landscape comes up.
+	if err := errors.Join(network.Ensure(ctx), network.EnsureMachine(ctx, "m1", 0), network.EnsureMachine(ctx, "m1", 0), network.RoutePool(ctx, 0, 0)); err != nil {
 		t.Fatal(err)
 	}
 	client, err := daemon.Start(ctx)
@@ -127,6 +130,13 @@ func TestMachineBoots(t *testing.T) {
 			}
 		})
 	}
+
+	t.Run("connections to a free address of load balancers fail at once", func(t *testing.T) {
+		dialer := net.Dialer{Timeout: time.Minute}
+		if _, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(network.Pool(0).Addr().String(), "80")); !errors.Is(err, unix.ENETUNREACH) {
+			t.Errorf("connect: %v", err)
+		}
+	})
 
 	t.Run("user data does not run again after a reboot", func(t *testing.T) {
 		pid, err := client.PID(ctx, "m1")
