@@ -29,7 +29,9 @@ func TestSetGateways(t *testing.T) {
 	}
 	garden := fake.NewClientBuilder().WithScheme(scheme).WithObjects(class("public", "internet"), class("private", "dmz")).Build()
 	namespace := observedtest.State().Namespace
-	key := func(namespace string) client.ObjectKey { return client.ObjectKey{Namespace: namespace, Name: "gateway"} }
+	key := func(namespace string) client.ObjectKey {
+		return client.ObjectKey{Namespace: namespace, Name: "gateway"}
+	}
 	ofSeed, ofZone, ofHandler := key("gateway"), key("gateway--zone--a"), key("istio-ingress-handler-internet")
 	at := func(key client.ObjectKey, address string) client.Object {
 		return &gatewayv1.Gateway{
