@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -33,6 +34,7 @@ import (
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
+	"gardener.cloud/gardener/internal/component/crds"
 	"gardener.cloud/gardener/internal/configfile"
 	"gardener.cloud/gardener/internal/gardenlet"
 	"gardener.cloud/gardener/internal/gardenlet/seed/system"
@@ -125,7 +127,11 @@ func signingKey(t *testing.T) string {
 // reconcileShoots runs the gardenlet's controller for Shoots until the test ends.
 func (g *garden) reconcileShoots(t *testing.T) {
 	t.Helper()
-	if err := system.DeployCRDs(t.Context(), g.c); err != nil {
+	gateway, err := crds.Gateway()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(system.DeployCRDs(t.Context(), g.c), crds.Deploy(t.Context(), g.c, "test", gateway...)); err != nil {
 		t.Fatal(err)
 	}
 	component := gardenlet.Component()
