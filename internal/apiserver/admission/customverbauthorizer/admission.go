@@ -9,12 +9,10 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -59,17 +57,10 @@ var _ admission.ValidationInterface = &Plugin{}
 // Validate implements admission.ValidationInterface.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	for _, guarded := range changes(a) {
-		decision, _, err := p.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
-			User: a.GetUserInfo(), Verb: guarded.verb, APIGroup: a.GetResource().Group, APIVersion: a.GetResource().Version,
-			Resource: a.GetResource().Resource, Namespace: a.GetNamespace(), Name: a.GetName(), ResourceRequest: true,
-		})
-		if decision == authorizer.DecisionAllow {
-			continue
+		refusal := fmt.Sprintf("user %q may not change %s", a.GetUserInfo().GetName(), guarded.field)
+		if err := p.AuthorizeVerb(ctx, a, guarded.verb, refusal); err != nil {
+			return err
 		}
-		if err != nil {
-			return apierrors.NewInternalError(fmt.Errorf("authorize %q to %s: %w", a.GetUserInfo().GetName(), guarded.verb, err))
-		}
-		return admission.NewForbidden(a, fmt.Errorf("user %q may not change %s: the verb %q is needed", a.GetUserInfo().GetName(), guarded.field, guarded.verb))
 	}
 	return nil
 }

@@ -5,10 +5,12 @@
 package initializer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -49,6 +51,22 @@ func (b *Base) base() *Base { return b }
 
 // SetAuthorizer implements the interface WantsAuthorizer of k8s.io/apiserver.
 func (b *Base) SetAuthorizer(a authorizer.Authorizer) { b.Authorizer = a }
+
+// AuthorizeVerb refuses a request whose user may not use a verb on the object of the request: one that is not sent, but guards what a request changes.
+// The refusal says what, and which verb is needed.
+func (b *Base) AuthorizeVerb(ctx context.Context, a admission.Attributes, verb, refusal string) error {
+	decision, _, err := b.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: a.GetUserInfo(), Verb: verb, APIGroup: a.GetResource().Group, APIVersion: a.GetResource().Version,
+		Resource: a.GetResource().Resource, Namespace: a.GetNamespace(), Name: a.GetName(), ResourceRequest: true,
+	})
+	switch {
+	case decision == authorizer.DecisionAllow:
+		return nil
+	case err != nil:
+		return apierrors.NewInternalError(fmt.Errorf("authorize %q to %s: %w", a.GetUserInfo().GetName(), verb, err))
+	}
+	return admission.NewForbidden(a, fmt.Errorf("%s: the verb %q is needed", refusal, verb))
+}
 
 // ValidateInitialization implements admission.InitializationValidator.
 func (b *Base) ValidateInitialization() error {

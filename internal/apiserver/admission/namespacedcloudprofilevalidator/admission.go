@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/admission"
 	apiserverinitializer "k8s.io/apiserver/pkg/admission/initializer"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -87,7 +86,8 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return errs.ToAggregate()
 	}
 	if raisesLimits(&profile.Spec, &old.Spec, &parent.Spec) {
-		return p.authorizeLimits(ctx, a)
+		return p.AuthorizeVerb(ctx, a, verbRaiseLimits, fmt.Sprintf(
+			"spec.limits.maxNodesTotal: user %q may not allow more nodes than the parent", a.GetUserInfo().GetName()))
 	}
 	return nil
 }
@@ -104,19 +104,4 @@ func maxNodes(limits *corev1beta1.Limits) *int32 {
 		return nil
 	}
 	return limits.MaxNodesTotal
-}
-
-func (p *Plugin) authorizeLimits(ctx context.Context, a admission.Attributes) error {
-	name := a.GetUserInfo().GetName()
-	decision, _, err := p.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: a.GetUserInfo(), Verb: verbRaiseLimits, APIGroup: a.GetResource().Group, APIVersion: a.GetResource().Version,
-		Resource: a.GetResource().Resource, Namespace: a.GetNamespace(), Name: a.GetName(), ResourceRequest: true,
-	})
-	switch {
-	case decision == authorizer.DecisionAllow:
-		return nil
-	case err != nil:
-		return apierrors.NewInternalError(fmt.Errorf("authorize %q to %s: %w", name, verbRaiseLimits, err))
-	}
-	return admission.NewForbidden(a, fmt.Errorf("spec.limits.maxNodesTotal: user %q may not allow more nodes than the parent: the verb %q is needed", name, verbRaiseLimits))
 }
