@@ -26,10 +26,10 @@ func triggered(deployment *machinev1alpha1.MachineDeployment) map[string]string 
 	return out
 }
 
-// chosen reports whether the autoscaler has chosen a machine for deletion: a deployment lists it or, after that, it is marked so that the
+// chosen reports whether the autoscaler has chosen a machine for deletion: it is among those that are triggered or, after that, it is marked so that the
 // machine-controller-manager deletes it. A machine of which only the priority says so stays, unless replicas are reduced.
-func chosen(deployment *machinev1alpha1.MachineDeployment, machine *machinev1alpha1.Machine) bool {
-	if _, listed := triggered(deployment)[machine.Name]; listed {
+func chosen(deployment *machinev1alpha1.MachineDeployment, listed map[string]string, machine *machinev1alpha1.Machine) bool {
+	if _, found := listed[machine.Name]; found {
 		return true
 	}
 	marked, err := time.Parse(time.RFC3339, machine.Annotations[machinev1alpha1.MarkedForDeletionTime])

@@ -164,14 +164,14 @@ func (s *Scaler) assign(g *groupState, machines []machinev1alpha1.Machine, out *
 	if err != nil || selector.Empty() {
 		return
 	}
-	active := 0
+	listed, active := triggered(g.deployment), 0
 	for i := range machines {
 		machine := &machines[i]
 		if !selector.Matches(labels.Set(machine.Labels)) {
 			continue
 		}
 		phase := machine.Status.CurrentStatus.Phase
-		m := &machineState{Machine: machine, node: nodeOf(machine, out.nodes), chosen: chosen(g.deployment, machine)}
+		m := &machineState{Machine: machine, node: nodeOf(machine, out.nodes), chosen: chosen(g.deployment, listed, machine)}
 		m.going = m.chosen || machine.DeletionTimestamp != nil || phase == machinev1alpha1.MachineTerminating
 		if phase == machinev1alpha1.MachineFailed && !m.going {
 			expiry := machine.Status.CurrentStatus.PreserveExpiryTime

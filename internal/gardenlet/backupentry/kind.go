@@ -92,6 +92,10 @@ func (k *kind) Credentials(ctx context.Context, entry *corev1beta1.BackupEntry) 
 	if err != nil {
 		return usercredential.Credential{}, err
 	}
+	return k.credentialsOf(ctx, entry, bucket)
+}
+
+func (k *kind) credentialsOf(ctx context.Context, entry *corev1beta1.BackupEntry, bucket *corev1beta1.BackupBucket) (usercredential.Credential, error) {
 	ref := ptr.Deref(bucket.Spec.CredentialsRef, corev1.ObjectReference{})
 	if generated := bucket.Status.GeneratedSecretRef; generated != nil { // by the extension
 		ref = corev1.ObjectReference{Kind: usercredential.Secret, Namespace: generated.Namespace, Name: generated.Name}
@@ -119,7 +123,7 @@ func (k *kind) Prepare(
 		}
 		return none, nil, pending
 	}
-	credentials, err := k.Credentials(ctx, entry)
+	credentials, err := k.credentialsOf(ctx, entry, bucket)
 	if err != nil {
 		return none, nil, err
 	}
