@@ -29,3 +29,6 @@ func StatusChanged[T client.Object](written func(T) any) predicate.Predicate {
 
 // MaxMessage is the length of messages in the status of an object, in bytes.
 const MaxMessage = kube.MaxMessage
+
+// MaxNote is the length of an event's note that the API server accepts, in bytes.
+const MaxNote = 1024

@@ -38,15 +38,12 @@ func Objects(v Values) []client.Object {
 	if v.Name == "" {
 		v.Name = v.Service
 	}
-	if v.Gateway.Name == "" {
-		v.Gateway = client.ObjectKey{Namespace: gateway.Namespace, Name: gateway.Name}
-	}
 	var hostnames []gatewayv1.Hostname
 	for _, host := range slices.Compact(slices.Sorted(slices.Values(v.Hosts))) {
 		hostnames = append(hostnames, gatewayv1.Hostname(host))
 	}
 	var parents []gatewayv1.ParentReference
-	for _, key := range append([]client.ObjectKey{v.Gateway}, v.Others...) {
+	for _, key := range append([]client.ObjectKey{gateway.KeyOr(v.Gateway)}, v.Others...) {
 		// Defaults are set explicitly: server-side apply compares references by all their fields.
 		parents = append(parents, gatewayv1.ParentReference{
 			Group: new(gatewayv1.Group(gatewayv1.GroupName)), Kind: new(gatewayv1.Kind("Gateway")),

@@ -24,6 +24,9 @@ import (
 const (
 	// NamespacePrefix is the prefix of the namespaces of extension controllers in a seed. The name of the ControllerInstallation follows.
 	NamespacePrefix = "extension-"
+	// AnnotationCredentials is a checksum on a BackupBucket or BackupEntry. With other credentials in their Secret it changes, so that they are
+	// reconciled: etcd uses a copy.
+	AnnotationCredentials = "checksum/credentials"
 	// controllerGrace is how long a wait goes on before it ends because no controller runs: one that is replaced begins within this time.
 	controllerGrace = 30 * time.Second
 	// missedHeartbeats is after how many of its periods without a renewal a heartbeat is stale. Another replica leads within one.

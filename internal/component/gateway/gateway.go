@@ -87,6 +87,11 @@ type Values struct {
 	Namespace, ServiceName string
 }
 
+// KeyOr returns the key of a Gateway: that of the seed, if the key is the zero value.
+func KeyOr(key client.ObjectKey) client.ObjectKey {
+	return cmp.Or(key, client.ObjectKey{Namespace: Namespace, Name: Name})
+}
+
 // ZoneNamespace returns the namespace of the gateway of a zone, from that of the gateway for all zones.
 func ZoneNamespace(namespace, zone string) string { return namespace + "--zone--" + zone }
 

@@ -13,8 +13,8 @@ func Checksum(contents ...string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// ChecksumOfData returns a checksum of the data of a Secret.
-func ChecksumOfData(data map[string][]byte) (string, error) {
+// ChecksumOfData returns a checksum of the data of a Secret, or of another value by its JSON.
+func ChecksumOfData(data any) (string, error) {
 	text, err := json.Marshal(data) // with sorted keys
 	return Checksum(string(text)), err
 }

@@ -7,7 +7,6 @@ package backup
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -44,10 +43,6 @@ const tokenTimeout = 30 * time.Second
 
 // syncJitter is the part of the sync period by which it varies, so that the objects of a seed are not reconciled all at once.
 const syncJitter = 0.2
-
-// annotationCredentials is on the extension resource. With other credentials it changes, so that the extension is requested also if a pass has failed
-// after it had written the copy.
-const annotationCredentials = "checksum/credentials"
 
 // Kind is what is particular to BackupBuckets or BackupEntries. T is the type in the garden, E that of the extension resource, which has the
 // same name.
@@ -184,7 +179,7 @@ func (r *Reconciler[T, E]) apply(ctx context.Context, obj T) (extensionobject.Ve
 	if err != nil {
 		return extensionobject.Verdict{}, err
 	}
-	checksum, err := checksumOf(credentials)
+	checksum, err := workload.ChecksumOfData(credentials) // without the token of a WorkloadIdentity, which is renewed often
 	if err != nil {
 		return extensionobject.Verdict{}, err
 	}
@@ -198,7 +193,8 @@ func (r *Reconciler[T, E]) apply(ctx context.Context, obj T) (extensionobject.Ve
 	}
 	write := func(resource E) {
 		setSpec(resource, corev1.SecretReference{Namespace: secret.Namespace, Name: secret.Name})
-		annotate(resource, annotationCredentials, checksum)
+		// The extension is requested also if a pass has failed after it had written the copy.
+		annotate(resource, extensionobject.AnnotationCredentials, checksum)
 	}
 	status := r.Kind.Status(obj)
 	requested := obj.GetAnnotations()[constants.GardenerOperation] == constants.GardenerOperationReconcile
@@ -387,12 +383,6 @@ func fill(secret *corev1.Secret, credentials usercredential.Credential) {
 	if secret.UID == "" { // the type cannot change
 		secret.Type = corev1.SecretTypeOpaque
 	}
-}
-
-// checksumOf returns a checksum of credentials, without the token of a WorkloadIdentity, which is renewed often.
-func checksumOf(credentials usercredential.Credential) (string, error) {
-	text, err := json.Marshal(credentials) // with sorted keys
-	return workload.Checksum(string(text)), err
 }
 
 func annotate(obj client.Object, key, value string) {

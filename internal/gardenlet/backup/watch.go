@@ -4,19 +4,15 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-// RateLimiter retries a failed object each minute at least: its cause may be gone, and a seed or a shoot wait for it.
-func RateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, time.Minute)
-}
+// LastRetry is the longest delay after an error: its cause may be gone, and a seed or a shoot wait.
+const LastRetry = time.Minute
 
 // Changed filters out changes of the status, which the controller itself writes. It passes changes of the spec and of the given annotations,
 // requested operations, and deletions.

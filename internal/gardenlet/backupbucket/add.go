@@ -22,6 +22,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/gardenlet/backup"
+	"gardener.cloud/gardener/internal/kube"
 )
 
 // syncPeriod is how long new credentials for a bucket take to be noticed, at most a fifth more. A pass without new ones costs a handful of requests.
@@ -49,7 +50,7 @@ func Add(mgr manager.Manager, v Values) error {
 	})
 	k := &kind{gardenCache: v.Garden.GetClient(), gardenAPI: v.Garden.GetAPIReader(), seedCache: mgr.GetClient()}
 	return builder.ControllerManagedBy(mgr).Named("backupbucket").
-		WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs, RateLimiter: backup.RateLimiter()}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs, RateLimiter: kube.RateLimiter(backup.LastRetry)}).
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.BackupBucket{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.BackupBucket]{},
 			backup.Changed[*corev1beta1.BackupBucket]())).
 		Watches(&extensionsv1alpha1.BackupBucket{}, sameName).

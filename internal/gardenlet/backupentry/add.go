@@ -27,6 +27,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/gardenlet/backup"
+	"gardener.cloud/gardener/internal/kube"
 )
 
 // syncPeriod is when the credentials of the bucket are read again, although new ones are noticed when the BackupBucket becomes ready with them: it may
@@ -54,7 +55,7 @@ func Add(mgr manager.Manager, v Values) error {
 		gracePeriod: time.Duration(*v.Config.DeletionGracePeriodHours) * time.Hour, purposes: v.Config.DeletionGracePeriodShootPurposes,
 	}
 	return builder.ControllerManagedBy(mgr).Named("backupentry").
-		WithOptions(controller.Options{MaxConcurrentReconciles: *v.Config.ConcurrentSyncs, RateLimiter: backup.RateLimiter()}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: *v.Config.ConcurrentSyncs, RateLimiter: kube.RateLimiter(backup.LastRetry)}).
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.BackupEntry{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.BackupEntry]{},
 			backup.Changed[*corev1beta1.BackupEntry](constants.BackupEntryForceDeletion))).
 		// BackupEntries wait until their BackupBucket is ready.

@@ -39,9 +39,6 @@ import (
 
 const name = "managedseed"
 
-// firstRetry is the backoff after the first error, as that of other controllers.
-const firstRetry = 5 * time.Millisecond
-
 // Values are what the controller works with.
 type Values struct {
 	// SeedName is the name of the seed with the control planes of the Shoots.
@@ -77,7 +74,7 @@ func Add(mgr manager.Manager, v Values) error {
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: *v.Config.ConcurrentSyncs,
 			// A gardenlet that is tried is checked often, whether its objects can be applied again or not: see trial.Checks.
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, trial.SteadyTime),
+			RateLimiter: kube.RateLimiter(trial.SteadyTime),
 		}).
 		// Operations raise the generation. The status is the controller's own.
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &seedmanagementv1alpha1.ManagedSeed{}, r.delayed(),

@@ -37,9 +37,6 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// firstRetry is the backoff after the first error, as that of other controllers.
-const firstRetry = 5 * time.Millisecond
-
 // Values are what the controller works with.
 type Values struct {
 	// SeedName is the name of the seed, and of the Gardenlet.
@@ -73,7 +70,7 @@ func Add(mgr manager.Manager, v Values) error {
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 1, ReconciliationTimeout: passTimeout,
 			// A trial ends after some minutes, by which the gardenlet has to have confirmed that it reaches the garden.
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, trial.SteadyTime),
+			RateLimiter: kube.RateLimiter(trial.SteadyTime),
 		}).
 		// The status is the controller's own. An operation that the operator has done is removed without a new generation.
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &seedmanagementv1alpha1.Gardenlet{},

@@ -100,12 +100,7 @@ func Exposure(in Inputs) []flow.Task {
 }
 
 // gateway is the one of the kube-apiserver.
-func (in Inputs) gateway() client.ObjectKey {
-	if in.Gateway.Name == "" {
-		return client.ObjectKey{Namespace: gateway.Namespace, Name: gateway.Name}
-	}
-	return in.Gateway
-}
+func (in Inputs) gateway() client.ObjectKey { return gateway.KeyOr(in.Gateway) }
 
 // route is the one of the kube-apiserver.
 func (in Inputs) route() client.ObjectKey {
@@ -180,9 +175,7 @@ func DeleteChanged(
 
 // GatewayAddress waits until a gateway has an address: the one of the seed, if the key is the zero value.
 func GatewayAddress(ctx context.Context, seedAPI client.WithWatch, key client.ObjectKey) (address string, err error) {
-	if key.Name == "" {
-		key = client.ObjectKey{Namespace: gateway.Namespace, Name: gateway.Name}
-	}
+	key = gateway.KeyOr(key)
 	err = kube.Await(ctx, seedAPI, &gatewayv1.GatewayList{}, func(gateways []*gatewayv1.Gateway) error {
 		for _, g := range gateways {
 			for _, a := range g.Status.Addresses {

@@ -15,12 +15,8 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-const (
-	// eventFailed is the reason of events about triggers that could not be executed.
-	eventFailed = "HibernationScheduleFailed"
-	// maxNote is the length of an event's note that the API server accepts.
-	maxNote = 1024
-)
+// eventFailed is the reason of events about triggers that could not be executed.
+const eventFailed = "HibernationScheduleFailed"
 
 type reconciler struct {
 	Values
@@ -56,7 +52,7 @@ func (r *reconciler) Reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (r
 		}
 		if err := r.gardenCache.Patch(ctx, shoot, client.MergeFrom(before)); err != nil {
 			if !kube.Routine(err) { // it is retried until the deadline of the trigger, which is ignored then
-				r.recorder.Eventf(before, nil, corev1.EventTypeWarning, eventFailed, constants.EventActionReconcile, "%s", kube.Shorten(note+" failed: "+err.Error(), maxNote))
+				r.recorder.Eventf(before, nil, corev1.EventTypeWarning, eventFailed, constants.EventActionReconcile, "%s", kube.Shorten(note+" failed: "+err.Error(), kube.MaxNote))
 			}
 			return kube.Result(fmt.Errorf("change hibernation: %w", err))
 		}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/kube"
 )
 
 // The owner of a Shoot learns why it is not hibernated.
@@ -56,7 +57,7 @@ func TestRefusedTrigger(t *testing.T) {
 			if len(recorder.Events) > 0 {
 				got = <-recorder.Events
 			}
-			if first, _, _ := strings.Cut(got, "\n"); first != tc.want || len(got) > maxNote+100 {
+			if first, _, _ := strings.Cut(got, "\n"); first != tc.want || len(got) > kube.MaxNote+100 {
 				t.Errorf("event is %q with %d bytes, want %q", first, len(got), tc.want)
 			}
 		})

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,13 +28,13 @@ import (
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/stage/systemcomponents"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
-// Failed passes are repeated after firstRetry, then after twice that, and so on up to lastRetry, which is how often an unchanged Seed is reconciled by
-// default.
-const firstRetry, lastRetry = 5 * time.Millisecond, time.Minute
+// lastRetry is the longest delay after an error, which is how often an unchanged Seed is reconciled by default.
+const lastRetry = time.Minute
 
 // Values are what the controller works with.
 type Values struct {
@@ -81,7 +80,7 @@ type Values struct {
 func Add(mgr manager.Manager, v Values) error {
 	cache := v.Garden.GetCache()
 	return builder.ControllerManagedBy(mgr).Named("seed").
-		WithOptions(controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)}).
+		WithOptions(controller.Options{RateLimiter: kube.RateLimiter(lastRetry)}).
 		WatchesRawSource(source.Kind(cache, &corev1beta1.Seed{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Seed]{}, seedChanged())).
 		// Registrations say which Extensions the seed has by default.
 		WatchesRawSource(source.Kind(cache, &corev1beta1.ControllerRegistration{}, toSeed[*corev1beta1.ControllerRegistration](v.SeedName),

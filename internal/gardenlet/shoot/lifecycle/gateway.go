@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -52,7 +51,7 @@ func (r observer) preferZone(ctx context.Context, o *observed.State) error {
 	if len(o.Zones) != 1 || !slices.Contains(gateway.Zones(o.Seed), o.Zones[0]) {
 		return nil
 	}
-	allZones := client.ObjectKey{Namespace: cmp.Or(o.Gateway.Namespace, gateway.Namespace), Name: gateway.Name}
+	allZones := gateway.KeyOr(o.Gateway)
 	zonal := client.ObjectKey{Namespace: gateway.ZoneNamespace(allZones.Namespace, o.Zones[0]), Name: gateway.Name}
 	addresses, err := r.gatewayAddresses(ctx, zonal)
 	if err == nil && len(addresses) > 0 {
@@ -63,7 +62,7 @@ func (r observer) preferZone(ctx context.Context, o *observed.State) error {
 
 // keepGateways adds the former gateways of a shoot while one of its DNSRecords leads elsewhere than to the present one.
 func (r observer) keepGateways(ctx context.Context, o *observed.State, former []client.ObjectKey) error {
-	present := client.ObjectKey{Namespace: cmp.Or(o.Gateway.Namespace, gateway.Namespace), Name: gateway.Name}
+	present := gateway.KeyOr(o.Gateway)
 	former = slices.DeleteFunc(former, func(key client.ObjectKey) bool { return key == present || slices.Contains(o.OtherGateways, key) })
 	if len(former) == 0 {
 		return nil

@@ -28,9 +28,6 @@ import (
 // reportTimeout is the end of a write of the status, also after the end of a run.
 const reportTimeout = 5 * time.Second
 
-// maxNote is the length of an event's note that the API server accepts.
-const maxNote = 1024
-
 // statusReporter writes the status of one Shoot in one pass. Conditions are written by the care controller.
 type statusReporter struct {
 	gardenCache client.Client
@@ -196,7 +193,7 @@ func (s *statusReporter) failed(ctx context.Context, err error) (final bool, rep
 		s.set(&shoot.Status, state, progress, description)
 	})
 	t := textOf(s.operation)
-	s.event(corev1.EventTypeWarning, t.failed, t.action, "%s", kube.Shorten(description, maxNote))
+	s.event(corev1.EventTypeWarning, t.failed, t.action, "%s", kube.Shorten(description, kube.MaxNote))
 	return final, reported
 }
 

@@ -17,8 +17,6 @@ const (
 	reasonWaiting = "GardenNotReconciled"
 	// reasonDeleting says that objects of the extension are being deleted.
 	reasonDeleting = "Deleting"
-	// maxNote is the length of an event's note that the API server accepts.
-	maxNote = 1024
 )
 
 func installed(status corev1beta1.ConditionStatus, reason, message string) extension.Status {
@@ -73,7 +71,7 @@ func (r *reconciler) warn(e *operatorv1alpha1.Extension, status extension.Status
 	if before := kube.Condition(e.Status.Conditions, operatorv1alpha1.ExtensionInstalled); before != nil && before.Message == message {
 		return
 	}
-	r.recorder.Eventf(e, nil, corev1.EventTypeWarning, constants.EventReconcileError, constants.EventActionReconcile, "%s", kube.Shorten(message, maxNote))
+	r.recorder.Eventf(e, nil, corev1.EventTypeWarning, constants.EventReconcileError, constants.EventActionReconcile, "%s", kube.Shorten(message, kube.MaxNote))
 }
 
 // deleted is the status of an extension whose objects are deleted. The care controller, which may have ended with the virtual garden, has nothing

@@ -34,10 +34,6 @@ const origin, operator = "origin", "gardener-operator"
 // class is that of resources of extensions for the garden itself.
 const class = extensionsv1alpha1.ExtensionClassGarden
 
-// annotationCredentials is on a BackupBucket and a BackupEntry. With other credentials in their Secret it changes, so that they are reconciled:
-// etcd uses a copy.
-const annotationCredentials = "checksum/credentials"
-
 // awaitExtension returns a task that writes a resource of an extension and waits for it. It is retried within the run: the webhook that validates these
 // resources was deployed a moment ago, by the flow before.
 func awaitExtension(timeout time.Duration, id, title string, run func(context.Context) error, after ...string) flow.Task {
@@ -196,7 +192,7 @@ func (s *state) backupTasks() []flow.Task {
 				return err
 			}
 			if err := extensionobject.Apply(ctx, v, bucket, func(bucket *extensionsv1alpha1.BackupBucket) {
-				metav1.SetMetaDataAnnotation(&bucket.ObjectMeta, annotationCredentials, credentials)
+				metav1.SetMetaDataAnnotation(&bucket.ObjectMeta, extensionobject.AnnotationCredentials, credentials)
 				bucket.Spec = extensionsv1alpha1.BackupBucketSpec{DefaultSpec: spec(backup.Provider, backup.ProviderConfig), Region: region, SecretRef: secret}
 			}); err != nil {
 				return err
@@ -214,7 +210,7 @@ func (s *state) backupTasks() []flow.Task {
 				return err
 			}
 			if err := extensionobject.Apply(ctx, v, entry, func(entry *extensionsv1alpha1.BackupEntry) {
-				metav1.SetMetaDataAnnotation(&entry.ObjectMeta, annotationCredentials, credentials)
+				metav1.SetMetaDataAnnotation(&entry.ObjectMeta, extensionobject.AnnotationCredentials, credentials)
 				entry.Spec = extensionsv1alpha1.BackupEntrySpec{
 					DefaultSpec: spec(backup.Provider, backup.ProviderConfig), Region: region, SecretRef: used, BucketName: bucket.Name,
 					BackupBucketProviderStatus: bucket.Status.ProviderStatus,

@@ -22,12 +22,8 @@ import (
 	"gardener.cloud/gardener/pkg/flow"
 )
 
-const (
-	// reportTimeout is the end of a write of the status, also after the end of a pass.
-	reportTimeout = 5 * time.Second
-	// maxNote is the length of an event's note that the API server accepts.
-	maxNote = 1024
-)
+// reportTimeout is the end of a write of the status, also after the end of a pass.
+const reportTimeout = 5 * time.Second
 
 // statusReporter writes the status of the Garden in one pass. Conditions are written by the care controller.
 type statusReporter struct {
@@ -96,7 +92,7 @@ func (s *statusReporter) failed(ctx context.Context, err error) error {
 	if s.operation == corev1beta1.LastOperationTypeDelete {
 		reason, action = constants.EventDeleteError, constants.EventActionDelete
 	}
-	s.recorder.Eventf(s.garden, nil, corev1.EventTypeWarning, reason, action, "%s", kube.Shorten(description, maxNote))
+	s.recorder.Eventf(s.garden, nil, corev1.EventTypeWarning, reason, action, "%s", kube.Shorten(description, kube.MaxNote))
 	return s.patch(ctx, func(garden *operatorv1alpha1.Garden) {
 		progress := int32(0)
 		if last := garden.Status.LastOperation; last != nil {
