@@ -362,6 +362,17 @@ func certificateRequest(t *testing.T) []byte {
 // between loses its finalizer.
 func (g *garden) testSteadyState(t *testing.T) {
 	g.installed(t, "east", "always-east", "seed-dns", "seed-infra", "with-shoots")
+	// The test of events has set the clock beyond all thresholds. Let the controllers act on that first.
+	env.AwaitList(t, g.client, func(seeds []*corev1beta1.Seed) error {
+		for _, seed := range seeds {
+			for _, condition := range seed.Status.Conditions {
+				if condition.Status == corev1beta1.ConditionProgressing {
+					return fmt.Errorf("condition %s of Seed %q is still Progressing", condition.Type, seed.Name)
+				}
+			}
+		}
+		return nil
+	})
 	g.stop()
 	g.delete(t, &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "unneeded"}})
 	// A heartbeat changes the resource version of a Seed that installations refer to, but nothing that they depend on.
