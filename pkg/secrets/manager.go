@@ -66,6 +66,8 @@ const (
 	renewAfter = 80
 	// renewBefore is how long before it expires a certificate is renewed at the latest.
 	renewBefore = 10 * 24 * time.Hour
+	// signsUntil is how long before it expires a CA that was renewed by itself stops to sign. Its successor is trusted much sooner than that.
+	signsUntil = 24 * time.Hour
 )
 
 // Values are what a Manager needs.
@@ -96,6 +98,8 @@ type Manager struct {
 // entry is a generated credential.
 type entry struct {
 	current, old, bundle *corev1.Secret
+	// renewed is whether it is renewed by itself.
+	renewed bool
 }
 
 // New returns a Manager that has listed the secrets of its namespace.
@@ -177,7 +181,7 @@ func (m *Manager) generateLocked(ctx context.Context, config Config, opts []Opti
 		object += "-" + hash([]byte(unix(rotated)))[:5]
 	}
 
-	e := &entry{current: m.all[object]}
+	e := &entry{current: m.all[object], renewed: o.renewCA}
 	if e.current == nil {
 		if e.current, err = m.createCredential(ctx, object, config, in, o, labels); err != nil {
 			return nil, err
@@ -196,7 +200,8 @@ func (m *Manager) generateLocked(ctx context.Context, config Config, opts []Opti
 }
 
 // signer returns the CA that signs a certificate. While a CA is rotated there are two: servers stay with the old one, which all
-// clients trust, and clients already get certificates of the new one, as servers trust both.
+// clients trust, and clients already get certificates of the new one, as servers trust both. What a CA has signed that has expired, nobody trusts: when its owner
+// was away for so long, the new one signs everything.
 func (m *Manager) signer(config Config, o options) (*signingCA, error) {
 	ca := m.ready[o.signedBy]
 	if ca == nil {
@@ -209,10 +214,23 @@ func (m *Manager) signer(config Config, o options) (*signingCA, error) {
 			class = Old
 		}
 	}
-	if class == Old && ca.old != nil {
+	if class == Old && ca.old != nil && ca.oldSigns(m.Clock.Now()) {
 		return signingCAFrom(ca.old)
 	}
 	return signingCAFrom(ca.current)
+}
+
+// oldSigns is whether certificates of the old CA are, and stay for a while, valid. The owner who rotates a CA by hand may need each hour of it, as nodes and other
+// clients trust the new one only when they are replaced.
+func (e *entry) oldSigns(now time.Time) bool {
+	until := timeLabel(e.old, LabelKeyValidUntilTime)
+	if until.IsZero() {
+		return true
+	}
+	if e.renewed {
+		until = until.Add(-signsUntil)
+	}
+	return now.Before(until)
 }
 
 // rotation returns when the rotation was initiated that the credential is the result of: the last one, or now if a certificate is

@@ -242,6 +242,49 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
+// While a CA is replaced, the old one signs for servers as long as it is valid: to the end if its owner rotates it, and until a day before if it is renewed
+// by itself.
+func TestOldAuthorityExpires(t *testing.T) {
+	const validity = 30 * 24 * time.Hour
+	for name, tc := range map[string]struct {
+		left    time.Duration
+		options []Option
+		old     bool
+	}{
+		"rotated, an hour is left":   {left: time.Hour, old: true},
+		"rotated, expired":           {left: -time.Hour},
+		"renewed, two days are left": {left: 48 * time.Hour, options: []Option{RenewCA()}, old: true},
+		"renewed, an hour is left":   {left: time.Hour, options: []Option{RenewCA()}},
+		"renewed, expired":           {left: -time.Hour, options: []Option{RenewCA()}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, now := fake.NewClientBuilder().Build(), clocktesting.NewFakePassiveClock(start)
+			pass := func(rotations map[string]time.Time) (ca, server *corev1.Secret) {
+				m := newManager(t, c, now, rotations)
+				ca = generate(t, m, &CertificateAuthority{Name: "ca", Validity: validity}, append(tc.options, KeepOld())...)
+				return ca, generate(t, m, &Certificate{Name: "server", Usage: ServerCert, WithoutCA: true, Validity: validity}, SignedBy("ca"))
+			}
+			old, _ := pass(nil)
+			now.SetTime(start.Add(validity - tc.left))
+			rotations := map[string]time.Time{"ca": now.Now()}
+			if len(tc.options) > 0 {
+				rotations = nil
+			}
+			current, server := pass(rotations)
+			if current.Name == old.Name {
+				t.Fatal("the CA was not replaced")
+			}
+			signer := current
+			if tc.old {
+				signer = old
+			}
+			if got, want := server.Labels[LabelKeyChecksumSigningCA], hash(signer.Data[DataKeyCertificateCA]); got != want {
+				t.Errorf("the server has a certificate of %s, want one of %s (%s)", got, want, signer.Name)
+			}
+		})
+	}
+}
+
 func TestUseDataForName(t *testing.T) {
 	data := map[string][]byte{DataKeyCertificateCA: []byte("cert"), DataKeyPrivateKeyCA: []byte("key")}
 	kept := &corev1.Secret{

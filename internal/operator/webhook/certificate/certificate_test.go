@@ -93,6 +93,33 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
+// A process that was away for so long that the CA has expired, or is about to, serves what API servers trust as soon as it is back.
+func TestRenewalAfterAnAbsence(t *testing.T) {
+	start := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	for name, away := range map[string]time.Duration{"expired for a day": validity + 24*time.Hour, "expires in an hour": validity - time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			clk, c := clocktesting.NewFakePassiveClock(start), fake.NewClientBuilder().Build()
+			if err := NewServer(Values{RuntimeAPI: c, Clock: clk}).Apply(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			back := start.Add(away)
+			clk.SetTime(back)
+			s := NewServer(Values{RuntimeAPI: c, Clock: clk})
+			if err := s.Obtain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for now := back; now.Before(back.Add(3 * 24 * time.Hour)); now = now.Add(checkAgain) {
+				clk.SetTime(now)
+				if err := s.Apply(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				trusted(t, s, bundle(t, c), "gardener-operator.garden.svc", now)
+				trusted(t, s, bundle(t, c), "gardener-operator.garden.svc", now.Add(checkAgain)) // until it is checked again
+			}
+		})
+	}
+}
+
 func TestHosts(t *testing.T) {
 	clk := clocktesting.NewFakePassiveClock(time.Now())
 	for host, name := range map[string]string{"": "gardener-operator.garden.svc", "10.0.0.1:2750": "10.0.0.1", "host.example:2750": "host.example", "[::1]:1": "::1"} {
