@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -48,8 +49,30 @@ func (in *Inputs) deployResourceManager(ctx context.Context) error {
 	return in.deploy(ctx, others...)
 }
 
+// awaitResourceManager waits for the pods, and updates the mutating webhooks if they exist: while these have the CA of before, which may have expired, the API server
+// does not trust the pods, and refuses the other components.
 func (in *Inputs) awaitResourceManager(ctx context.Context) error {
-	return in.awaitDeployment(ctx, resourcemanager.Name)
+	if err := in.awaitDeployment(ctx, resourcemanager.Name); err != nil {
+		return err
+	}
+	return in.updateMutatingWebhooks(ctx)
+}
+
+func (in *Inputs) updateMutatingWebhooks(ctx context.Context) error {
+	existing := &metav1.PartialObjectMetadataList{} // a gardenlet may list them, and not get one
+	existing.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfigurationList"))
+	if err := in.API.List(ctx, existing); err != nil {
+		return fmt.Errorf("list MutatingWebhookConfigurations: %w", err)
+	}
+	webhooks, _, err := in.resourceManagerObjects()
+	if err != nil {
+		return err
+	}
+	webhooks = slices.DeleteFunc(webhooks, func(webhook client.Object) bool {
+		_, mutating := webhook.(*admissionregistrationv1.MutatingWebhookConfiguration)
+		return !mutating || !slices.ContainsFunc(existing.Items, func(e metav1.PartialObjectMetadata) bool { return e.Name == webhook.GetName() })
+	})
+	return in.apply(ctx, webhooks...)
 }
 
 func (in *Inputs) deployResourceManagerWebhooks(ctx context.Context) error {

@@ -11,6 +11,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +20,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/component/gateway"
+	"gardener.cloud/gardener/internal/component/resourcemanager"
 	"gardener.cloud/gardener/internal/stage/stagetest"
 )
 
@@ -41,6 +43,35 @@ func TestDestroyStopsAtAnError(t *testing.T) {
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil {
 		t.Errorf("the Deployment was deleted before the webhook: %v", err)
+	}
+}
+
+// While the API server has a CA with which it does not trust the new pods of gardener-resource-manager, it refuses the other components.
+func TestExistingWebhooksAreUpdatedFirst(t *testing.T) {
+	for name, existing := range map[string]bool{"a new cluster": false, "a CA that has expired": true} {
+		t.Run(name, func(t *testing.T) {
+			key := client.ObjectKey{Name: resourcemanager.Name}
+			in := (&Inputs{API: stagetest.New(t).Seed, FieldManager: "any"}).forDeletion()
+			if existing {
+				if err := in.API.Create(t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: key.Name}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			in.ResourceManager = func() (resourcemanager.Values, error) {
+				return resourcemanager.Values{Namespace: "garden", Config: resourcemanager.ForSeed(), ServerSecret: "any", CABundle: []byte("new")}, nil
+			}
+			if err := in.updateMutatingWebhooks(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			config := &admissionregistrationv1.MutatingWebhookConfiguration{}
+			err := in.API.Get(t.Context(), key, config)
+			switch {
+			case !existing && !apierrors.IsNotFound(err):
+				t.Errorf("a new cluster has webhooks before its components (%v)", err)
+			case existing && (err != nil || len(config.Webhooks) == 0 || string(config.Webhooks[0].ClientConfig.CABundle) != "new"):
+				t.Errorf("the webhooks do not have the new CA: %+v (%v)", config.Webhooks, err)
+			}
+		})
 	}
 }
 
