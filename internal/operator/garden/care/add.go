@@ -1,7 +1,7 @@
 // Package care reports the health of the garden.
 //
 // It reads ManagedResources, Deployments and Etcds of the runtime cluster, the Service of its gateway, and /healthz of the virtual garden. It writes the conditions of the
-// Garden. Nothing is reported while an operation is in progress, as components come and go one by one. Source: concepts.txt, gardener-operator,
+// Garden. Nothing is reported while it is brought up for the first time, or deleted, as components come and go one by one. Source: concepts.txt, gardener-operator,
 // "Care" reconciler.
 package care
 
@@ -77,6 +77,12 @@ func Add(mgr manager.Manager, v Values) error {
 func processing(garden *operatorv1alpha1.Garden) bool {
 	last := garden.Status.LastOperation
 	return last != nil && last.State == corev1beta1.LastOperationStateProcessing
+}
+
+// inUse is whether a Garden was brought up before, and is not deleted.
+func inUse(garden *operatorv1alpha1.Garden) bool {
+	credentials := garden.Status.Credentials
+	return garden.DeletionTimestamp == nil && credentials != nil && credentials.EncryptionAtRest != nil
 }
 
 // requiredDeployment is whether a Deployment has to exist, in the control plane or as a component of the runtime cluster, also of those that only some

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/utils/ptr"
@@ -98,6 +99,26 @@ func newCondition(typ corev1beta1.ConditionType, problems []problem) corev1beta1
 	return corev1beta1.Condition{
 		Type: typ, Status: corev1beta1.ConditionFalse, Reason: problems[0].reason, Message: strings.Join(slices.Compact(messages), "; "),
 	}
+}
+
+// postpone turns a condition that would turn False to Progressing while an operation is in progress, and for the threshold after it has succeeded: it replaces
+// components one by one. An operation may last, such as a rotation that waits for gardenlets, and the API server has to be available all the time. It returns when
+// to check again; zero means that only a change can change the condition.
+func postpone(last *corev1beta1.LastOperation, before, desired *corev1beta1.Condition, threshold time.Duration, now time.Time) time.Duration {
+	if last == nil || desired.Status != corev1beta1.ConditionFalse || desired.Type == operatorv1alpha1.VirtualGardenAPIServerAvailable ||
+		before != nil && before.Status == corev1beta1.ConditionFalse {
+		return 0
+	}
+	if last.State == corev1beta1.LastOperationStateProcessing {
+		desired.Status = corev1beta1.ConditionProgressing
+		return 0
+	}
+	left := last.LastUpdateTime.Add(threshold).Sub(now)
+	if last.State != corev1beta1.LastOperationStateSucceeded || left <= 0 {
+		return 0
+	}
+	desired.Status = corev1beta1.ConditionProgressing
+	return left
 }
 
 // controlPlaneProblems are those of the control plane of the virtual garden, which is deployed without ManagedResources.

@@ -45,7 +45,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if processing(garden) {
+	if processing(garden) && !inUse(garden) {
 		return reconcile.Result{}, nil // its end is an event
 	}
 	o, err := r.observe(ctx, garden)
@@ -84,8 +84,13 @@ func (r *reconciler) observe(ctx context.Context, garden *operatorv1alpha1.Garde
 func (r *reconciler) writeStatus(ctx context.Context, garden *operatorv1alpha1.Garden, o *observed) (time.Duration, error) {
 	now, again, after, changed := r.Clock.Now(), r.Config.SyncPeriod.Duration, garden.DeepCopy(), false
 	for _, want := range decide(o) {
-		if left := kube.Soften(kube.Condition(garden.Status.Conditions, want.Type), &want, r.threshold(want.Type), now); left > 0 {
-			again = min(again, left)
+		before, threshold := kube.Condition(garden.Status.Conditions, want.Type), r.threshold(want.Type)
+		for _, left := range []time.Duration{
+			kube.Soften(before, &want, threshold, now), postpone(garden.Status.LastOperation, before, &want, threshold, now),
+		} {
+			if left > 0 {
+				again = min(again, left)
+			}
 		}
 		conditions, differs := kube.SetCondition(after.Status.Conditions, want, now)
 		after.Status.Conditions, changed = conditions, changed || differs
