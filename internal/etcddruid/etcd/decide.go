@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -249,6 +250,8 @@ const (
 	defaultDeltaPeriod = 20 * time.Second
 	// deltaGrace is added to the periods, for the case that they are short.
 	deltaGrace = time.Minute
+	// firstWithin is how long the first snapshot may take. It is taken as soon as a member leads.
+	firstWithin = 15 * time.Minute
 )
 
 // decideBackupReady reports whether backups are as recent as configured. It returns nil if no backups are configured.
@@ -261,28 +264,59 @@ func decideBackupReady(etcd *druidv1alpha1.Etcd, full, delta *coordinationv1.Lea
 	if err != nil {
 		return &verdict{druidv1alpha1.ConditionFalse, "InvalidSchedule", fmt.Sprintf("spec.backup.fullSnapshotSchedule: %v", err)}, 0
 	}
-	if full == nil || full.Spec.RenewTime == nil {
-		return &verdict{druidv1alpha1.ConditionUnknown, "NoFullSnapshot", "No full snapshot was taken yet"}, 0
+	fullAt, deltaAt := renewTime(full), renewTime(delta)
+	if fullAt.IsZero() && deltaAt.IsZero() {
+		return decideFirstSnapshot(etcd, now)
 	}
-	fullDue := schedule.Next(full.Spec.RenewTime.UTC()).Add(fullGrace)
-	if now.After(fullDue) {
-		return &verdict{druidv1alpha1.ConditionFalse, "BackupFailed", fmt.Sprintf("No full snapshot since %s", full.Spec.RenewTime.UTC().Format(time.RFC3339))}, 0
+	ready, recheck := &verdict{druidv1alpha1.ConditionTrue, "BackupSucceeded", "Snapshots are as recent as configured"}, time.Duration(math.MaxInt64)
+	if fullAt.IsZero() { // the deltas are of the full snapshot of another cluster, which this one was restored from
+		ready = &verdict{druidv1alpha1.ConditionUnknown, "NoFullSnapshot", "No full snapshot was taken yet"}
+	} else {
+		due := schedule.Next(fullAt.UTC()).Add(fullGrace)
+		if now.After(due) {
+			return &verdict{druidv1alpha1.ConditionFalse, "BackupFailed", fmt.Sprintf("No full snapshot since %s", fullAt.UTC().Format(time.RFC3339))}, 0
+		}
+		recheck = due.Sub(now)
 	}
-	recheck := fullDue.Sub(now)
 	period := defaultDeltaPeriod
 	if backup.DeltaSnapshotPeriod != nil {
 		period = backup.DeltaSnapshotPeriod.Duration
 	}
 	if period >= time.Second {
-		last := full.Spec.RenewTime.Time
-		if delta != nil && delta.Spec.RenewTime != nil && delta.Spec.RenewTime.After(last) {
-			last = delta.Spec.RenewTime.Time
+		last := fullAt
+		if deltaAt.After(last) {
+			last = deltaAt
 		}
-		deltaDue := last.Add(deltaPeriods*period + deltaGrace)
-		if now.After(deltaDue) {
+		due := last.Add(deltaPeriods*period + deltaGrace)
+		if now.After(due) {
 			return &verdict{druidv1alpha1.ConditionFalse, "BackupFailed", fmt.Sprintf("No delta snapshot since %s", last.UTC().Format(time.RFC3339))}, 0
 		}
-		recheck = min(recheck, deltaDue.Sub(now))
+		recheck = min(recheck, due.Sub(now))
 	}
-	return &verdict{druidv1alpha1.ConditionTrue, "BackupSucceeded", "Snapshots are as recent as configured"}, recheck + time.Second
+	if recheck == math.MaxInt64 {
+		return ready, 0
+	}
+	return ready, recheck + time.Second
+}
+
+// renewTime returns when a Lease was renewed, or the zero time without one.
+func renewTime(lease *coordinationv1.Lease) time.Time {
+	if lease == nil || lease.Spec.RenewTime == nil {
+		return time.Time{}
+	}
+	return lease.Spec.RenewTime.Time
+}
+
+// decideFirstSnapshot reports whether the first snapshot is overdue, as when nothing can be written to the store: then there never is a Lease that gets old.
+func decideFirstSnapshot(etcd *druidv1alpha1.Etcd, now time.Time) (*verdict, time.Duration) {
+	left := firstWithin
+	at := slices.IndexFunc(etcd.Status.Conditions, func(c druidv1alpha1.Condition) bool { return c.Type == druidv1alpha1.ConditionTypeBackupReady })
+	if at >= 0 && etcd.Status.Conditions[at].Status != druidv1alpha1.ConditionTrue {
+		// Until there is one, the condition is Unknown, and then it stays False.
+		before := etcd.Status.Conditions[at]
+		if left = before.LastTransitionTime.Add(firstWithin).Sub(now); left <= 0 || before.Status == druidv1alpha1.ConditionFalse {
+			return &verdict{druidv1alpha1.ConditionFalse, "BackupFailed", "No snapshot was ever taken; the log of the container backup-restore says why"}, 0
+		}
+	}
+	return &verdict{druidv1alpha1.ConditionUnknown, "NoFullSnapshot", "No full snapshot was taken yet"}, left
 }

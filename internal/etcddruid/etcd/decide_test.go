@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 )
@@ -143,6 +144,38 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+// With a store to which nothing can be written, an etcd never has a snapshot, and nothing but the condition says so.
+func TestSnapshotsNeverWork(t *testing.T) {
+	etcd, none := mainEtcd(), &coordinationv1.Lease{}
+	r := &reconciler{clock: clocktesting.NewFakePassiveClock(now)}
+	for _, tc := range []struct { // one after the other: each is decided on with the condition of before
+		at      time.Duration
+		full    *coordinationv1.Lease
+		want    druidv1alpha1.ConditionStatus
+		recheck time.Duration
+	}{
+		{at: 0, want: druidv1alpha1.ConditionUnknown, recheck: 15 * time.Minute},
+		{at: 10 * time.Minute, want: druidv1alpha1.ConditionUnknown, recheck: 5 * time.Minute},
+		{at: 15 * time.Minute, want: druidv1alpha1.ConditionFalse},
+		{at: 16 * time.Minute, want: druidv1alpha1.ConditionFalse}, // and it stays so
+		{
+			at: 17 * time.Minute, full: &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: now.Add(17 * time.Minute)}}},
+			want: druidv1alpha1.ConditionTrue, recheck: 16*time.Minute + time.Second,
+		},
+	} {
+		full := tc.full
+		if full == nil {
+			full = none
+		}
+		verdict, recheck := decideBackupReady(etcd, full, none, now.Add(tc.at))
+		if verdict.status != tc.want || recheck != tc.recheck {
+			t.Errorf("after %s: %+v, %s; want %s, %s", tc.at, verdict, recheck, tc.want, tc.recheck)
+		}
+		r.clock = clocktesting.NewFakePassiveClock(now.Add(tc.at))
+		r.setCondition(&etcd.Status, druidv1alpha1.ConditionTypeBackupReady, *verdict)
+	}
+}
+
 func TestDecideBackupReady(t *testing.T) {
 	renewed := func(age time.Duration) *coordinationv1.Lease {
 		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: now.Add(-age)}}}
@@ -152,7 +185,9 @@ func TestDecideBackupReady(t *testing.T) {
 		want        druidv1alpha1.ConditionStatus
 		recheck     time.Duration
 	}{
-		"none yet":                        {&coordinationv1.Lease{}, &coordinationv1.Lease{}, druidv1alpha1.ConditionUnknown, 0},
+		"none yet":                        {&coordinationv1.Lease{}, &coordinationv1.Lease{}, druidv1alpha1.ConditionUnknown, 15 * time.Minute},
+		"deltas after a restoration":      {&coordinationv1.Lease{}, renewed(time.Minute), druidv1alpha1.ConditionUnknown, 15*time.Minute + time.Second},
+		"no deltas after a restoration":   {&coordinationv1.Lease{}, renewed(20 * time.Minute), druidv1alpha1.ConditionFalse, 0},
 		"a full one, just now":            {renewed(time.Minute), nil, druidv1alpha1.ConditionTrue, 15*time.Minute + time.Second},
 		"both in time":                    {renewed(10 * time.Hour), renewed(5 * time.Minute), druidv1alpha1.ConditionTrue, 11*time.Minute + time.Second},
 		"no delta for long":               {renewed(10 * time.Hour), renewed(20 * time.Minute), druidv1alpha1.ConditionFalse, 0},
