@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -30,6 +31,9 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/operator/extension"
 )
+
+// virtualTimeout is how long a pass waits for the virtual garden: what is in the runtime cluster is reported without it.
+const virtualTimeout = 10 * time.Second
 
 // Values are what the controller works with.
 type Values struct {
@@ -97,11 +101,16 @@ func (r *reconciler) Reconcile(ctx context.Context, e *operatorv1alpha1.Extensio
 		return reconcile.Result{}, fmt.Errorf("list ManagedResources: %w", err)
 	}
 	installations := &corev1beta1.ControllerInstallationList{}
-	if err := r.virtualCache.List(ctx, installations); err != nil {
-		return reconcile.Result{}, fmt.Errorf("list ControllerInstallations: %w", err)
+	virtualErr := r.listInstallations(ctx, installations)
+	if ctx.Err() != nil {
+		return reconcile.Result{}, virtualErr
 	}
 	now, again := r.clock.Now(), r.period
 	status := decide(e, list.Items, installations.Items)
+	if virtualErr != nil {
+		logf.FromContext(ctx).Info("Not reporting the health of ControllerInstallations, as the virtual garden does not respond", "reason", virtualErr.Error())
+		status = withoutInstallations(status)
+	}
 	for i := range status.Conditions {
 		if left := r.soften(e, &status.Conditions[i], now); left > 0 {
 			again = min(again, left)
@@ -111,6 +120,16 @@ func (r *reconciler) Reconcile(ctx context.Context, e *operatorv1alpha1.Extensio
 		return kube.Result(err)
 	}
 	return reconcile.Result{RequeueAfter: again}, nil
+}
+
+// listInstallations lists all ControllerInstallations. A process that starts while the virtual garden is down has none in its cache, and would wait for it.
+func (r *reconciler) listInstallations(ctx context.Context, list *corev1beta1.ControllerInstallationList) error {
+	ctx, cancel := context.WithTimeout(ctx, virtualTimeout)
+	defer cancel()
+	if err := r.virtualCache.List(ctx, list); err != nil {
+		return fmt.Errorf("list ControllerInstallations: %w", err)
+	}
+	return nil
 }
 
 // soften turns a condition that would be False to Progressing, if it was True not longer ago than its threshold. It returns when to check again.

@@ -51,6 +51,16 @@ func decide(
 	return status
 }
 
+// withoutInstallations returns a status for which ControllerInstallations could not be read: whether they are healthy is not known, unless the registration is not.
+func withoutInstallations(status extension.Status) extension.Status {
+	for i := range status.Conditions {
+		if c := &status.Conditions[i]; c.Type == operatorv1alpha1.ExtensionControllerInstallationsHealthy && c.Status == corev1beta1.ConditionTrue {
+			c.Status, c.Reason, c.Message = corev1beta1.ConditionUnknown, "VirtualGardenUnavailable", "ControllerInstallations cannot be read, as the virtual garden does not respond."
+		}
+	}
+	return status
+}
+
 // problems returns why ManagedResources are not healthy.
 func problems(e *operatorv1alpha1.Extension, managedResources []resourcesv1alpha1.ManagedResource, names ...string) []string {
 	var problems []string
