@@ -41,7 +41,7 @@ func shoot(settings Settings) *kind.Kind[corev1beta1.Shoot] {
 			return s.DeletionTimestamp != nil && core.ForceDeletionConfirmed(s) && !core.ForceDeletionConfirmed(old)
 		},
 		Warnings: func(s, old *corev1beta1.Shoot) []string {
-			return append(deprecationWarnings(s, old), rotationWarnings(s, settings.Clock.Now(), settings.RotationInterval)...)
+			return slices.Concat(selfHostedWarnings(s, old), deprecationWarnings(s, old), rotationWarnings(s, settings.Clock.Now(), settings.RotationInterval))
 		},
 		Operation: shootOperation,
 		Subresources: func(main *kind.Main[corev1beta1.Shoot]) map[string]rest.Storage {
@@ -205,6 +205,15 @@ func deprecationWarnings(shoot, old *corev1beta1.Shoot) []string {
 		}
 	}
 	return out
+}
+
+// selfHostedWarnings say that nothing acts on a Shoot that hosts its own control plane: no seed is chosen for it, and its status stays empty.
+func selfHostedWarnings(shoot, old *corev1beta1.Shoot) []string {
+	if !shoot.SelfHosted() || old != nil && old.SelfHosted() {
+		return nil
+	}
+	return []string{"spec.provider.workers[].controlPlane: neither gardenadm nor a gardenlet for self-hosted clusters is part of this version: " +
+		"the Shoot is stored, and nothing creates or reconciles its cluster"}
 }
 
 // rotationWarnings name the credentials of a shoot that were not rotated for longer than the interval.

@@ -94,6 +94,22 @@ func TestDeprecationWarnings(t *testing.T) {
 	}
 }
 
+// Without a warning, a self-hosted Shoot would stay without a status, and nothing would say why.
+func TestSelfHostedWarning(t *testing.T) {
+	seeded, selfHosted := &corev1beta1.Shoot{}, &corev1beta1.Shoot{}
+	selfHosted.Spec.Provider.Workers = []corev1beta1.Worker{{ControlPlane: &corev1beta1.WorkerControlPlane{}}}
+	for name, tc := range map[string]struct {
+		shoot, old *corev1beta1.Shoot
+		want       int
+	}{
+		"a new one": {shoot: selfHosted, want: 1}, "an update of one": {shoot: selfHosted, old: selfHosted}, "another": {shoot: seeded},
+	} {
+		if got := selfHostedWarnings(tc.shoot, tc.old); len(got) != tc.want {
+			t.Errorf("%s: warnings are %q, want %d", name, got, tc.want)
+		}
+	}
+}
+
 // Operations that another one includes are removed when the Shoot is stored, and start no generation of their own.
 func TestCoveredOperations(t *testing.T) {
 	strategy := shoot(Settings{}).Strategies(runtime.NewScheme()).Update
