@@ -62,10 +62,9 @@ type Values struct {
 	Config resourcemanagerconfigv1alpha1.ResourceManagerConfiguration
 	// PriorityClass is that of the pods in the cluster that they manage. Empty means that of components that a seed cannot do without.
 	PriorityClass string
-	// Zones says that the pods in the cluster that they manage are spread over zones if possible, and NotReadySeconds and UnreachableSeconds how long they stay on
-	// nodes that are gone. Nil means the default of the API server. The others get that from a webhook of the one of the seed.
-	Zones                               bool
-	NotReadySeconds, UnreachableSeconds *int64
+	// Zones says that the pods in the cluster that they manage are spread over zones if possible. The others get that from a webhook of the one
+	// of the seed.
+	Zones bool
 	// Shoot says that it manages the cluster of a shoot, or a virtual garden. Nil means that it is the one of a seed.
 	Shoot *Shoot
 }
@@ -171,7 +170,7 @@ func Objects(v Values) ([]client.Object, error) {
 	}
 	for _, object := range objects {
 		if deployment, ok := object.(*appsv1.Deployment); ok {
-			v.withoutWebhook(deployment)
+			v.withoutWebhook(deployment, config.Webhooks.HighAvailabilityConfig)
 		}
 	}
 	// It applies objects of any kind, so it needs all permissions.
@@ -181,7 +180,7 @@ func Objects(v Values) ([]client.Object, error) {
 
 // withoutWebhook keeps the Deployment from its own webhook, which pods that do not start, or whose certificate has expired, do not answer: a change that repairs
 // them would be refused. What the webhook would set is set here.
-func (v Values) withoutWebhook(deployment *appsv1.Deployment) {
+func (v Values) withoutWebhook(deployment *appsv1.Deployment, c resourcemanagerconfigv1alpha1.HighAvailabilityConfigWebhookConfig) {
 	deployment.Labels = workload.Merge(deployment.Labels, map[string]string{resourcesv1alpha1.HighAvailabilityConfigSkip: "true"})
 	pod := &deployment.Spec.Template.Spec
 	if v.Zones && v.Replicas > 1 {
@@ -192,7 +191,7 @@ func (v Values) withoutWebhook(deployment *appsv1.Deployment) {
 	for _, gone := range []struct {
 		taint   string
 		seconds *int64
-	}{{corev1.TaintNodeNotReady, v.NotReadySeconds}, {corev1.TaintNodeUnreachable, v.UnreachableSeconds}} {
+	}{{corev1.TaintNodeNotReady, c.DefaultNotReadyTolerationSeconds}, {corev1.TaintNodeUnreachable, c.DefaultUnreachableTolerationSeconds}} {
 		if gone.seconds != nil {
 			pod.Tolerations = append(pod.Tolerations, corev1.Toleration{
 				Key: gone.taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: gone.seconds,

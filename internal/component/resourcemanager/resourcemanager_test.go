@@ -25,9 +25,10 @@ func TestObjects(t *testing.T) {
 
 // While its pods do not answer webhooks, their Deployment can be changed so that they do, and pods created.
 func TestNeedsNoWebhookOfItsOwn(t *testing.T) {
-	objects, err := Objects(Values{
-		Namespace: "garden", Replicas: 2, ServerSecret: "server-1234", Config: ForSeed(), Zones: true, NotReadySeconds: new(int64(60)), UnreachableSeconds: new(int64(70)),
-	})
+	config := ForSeed()
+	config.Webhooks.HighAvailabilityConfig.DefaultNotReadyTolerationSeconds = new(int64(60))
+	config.Webhooks.HighAvailabilityConfig.DefaultUnreachableTolerationSeconds = new(int64(70))
+	objects, err := Objects(Values{Namespace: "garden", Replicas: 2, ServerSecret: "server-1234", Config: config, Zones: true})
 	if err != nil {
 		t.Fatal(err)
 	}

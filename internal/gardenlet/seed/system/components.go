@@ -91,6 +91,7 @@ func (s *run) resourceManager() (resourcemanager.Values, error) {
 	return resourcemanager.Values{
 		Namespace: constants.GardenNamespace, Image: s.Images.Gardener, Replicas: s.replicas, Config: config,
 		ServerSecret: s.certificates.resourceManager, CABundle: s.certificates.caBundle,
+		Zones: len(s.seed.Spec.Provider.Zones) > 1,
 	}, nil
 }
 

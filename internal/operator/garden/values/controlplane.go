@@ -224,7 +224,7 @@ func (s Source) RuntimeResourceManager() (resourcemanager.Values, error) {
 	return resourcemanager.Values{
 		Namespace: namespace, Image: image, Replicas: s.Replicas(), Config: config, PriorityClass: constants.PriorityClassNameGardenSystemCritical,
 		ServerSecret: set.Name(credentials.RuntimeResourceManager), CABundle: set.Bundle(operatorv1alpha1.SecretNameCARuntime),
-		Zones: len(s.Garden.Spec.RuntimeCluster.Provider.Zones) > 1, NotReadySeconds: s.NotReadySeconds, UnreachableSeconds: s.UnreachableSeconds,
+		Zones: len(s.Garden.Spec.RuntimeCluster.Provider.Zones) > 1,
 	}, nil
 }
 
