@@ -141,6 +141,9 @@ func (in Inputs) record(name string, d *Domain, requested bool) flow.Task {
 		}
 		values.Always = requested
 		if err := extensionobject.Apply(ctx, values, record, func(record *extensionsv1alpha1.DNSRecord) {
+			// Extensions look for the addresses of the kube-apiserver by these labels.
+			metav1.SetMetaDataLabel(&record.ObjectMeta, constants.GardenRole, constants.GardenRoleControlPlane)
+			metav1.SetMetaDataLabel(&record.ObjectMeta, constants.Role, name)
 			metav1.SetMetaDataAnnotation(&record.ObjectMeta, constants.DNSIPStack, IPStack(in.IPFamilies))
 			record.Spec.Type, record.Spec.Zone = d.Provider, d.Zone
 			record.Spec.SecretRef = corev1.SecretReference{Namespace: in.Run.Namespace, Name: secret}

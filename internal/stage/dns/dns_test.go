@@ -96,6 +96,9 @@ func TestDNSRecord(t *testing.T) {
 			if diff := cmp.Diff(want, record.Spec); diff != "" {
 				t.Errorf("spec (-want +got):\n%s", diff)
 			}
+			if diff := cmp.Diff(map[string]string{"gardener.cloud/role": "controlplane", "role": "external"}, record.Labels); diff != "" {
+				t.Errorf("labels, by which extensions find it (-want +got):\n%s", diff)
+			}
 			if got := record.Annotations["dns.gardener.cloud/ip-stack"]; got != tc.stack {
 				t.Errorf("the IP stack is %q, want %q", got, tc.stack)
 			}
