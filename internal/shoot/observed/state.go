@@ -140,7 +140,8 @@ func (s *State) DefaultIssuer() string {
 	return ""
 }
 
-// AdvertisedAddresses returns the URLs of the kube-apiserver and of the issuer of its tokens, for the status.
+// AdvertisedAddresses returns the URLs of the kube-apiserver and of the issuer of its tokens, for the status. A domain whose records the owner of the
+// shoot manages is external, too: extensions and clients look for its name. It comes last, as nobody knows whether the record exists.
 func (s *State) AdvertisedAddresses() []corev1beta1.ShootAdvertisedAddress {
 	var list []corev1beta1.ShootAdvertisedAddress
 	add := func(name, url string) {
@@ -153,7 +154,7 @@ func (s *State) AdvertisedAddresses() []corev1beta1.ShootAdvertisedAddress {
 		add(constants.AdvertisedAddressInternal, "https://"+s.Internal.Host(constants.APIServerFQDNPrefix))
 	}
 	if s.External != nil && !s.External.Managed() {
-		add(constants.AdvertisedAddressUnmanaged, "https://"+s.External.Host(constants.APIServerFQDNPrefix))
+		add(constants.AdvertisedAddressExternal, "https://"+s.External.Host(constants.APIServerFQDNPrefix))
 	}
 	issuer := s.Issuer
 	if issuer == "" {

@@ -4,9 +4,39 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/shoot/observed/observedtest"
+	"gardener.cloud/gardener/internal/stage/dns"
 )
+
+// Extensions for networks look for the address with the name external, whoever manages the records of the domain.
+func TestAdvertisedAddresses(t *testing.T) {
+	const external, internal = "external https://api.b.example.com", "internal https://api.b.internal.example.com"
+	for name, tc := range map[string]struct {
+		external *dns.Domain
+		want     []string
+	}{
+		"a domain":                 {external: &dns.Domain{Name: "b.example.com", Provider: "local"}, want: []string{external, internal}},
+		"records of the owner":     {external: &dns.Domain{Name: "b.example.com", Provider: "unmanaged"}, want: []string{internal, external}},
+		"only the internal domain": {want: []string{internal}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := observedtest.State()
+			o.Internal, o.External = &dns.Domain{Name: "b.internal.example.com", Provider: "local"}, tc.external
+			var got []string
+			for _, address := range o.AdvertisedAddresses() {
+				if address.Name != "service-account-issuer" {
+					got = append(got, address.Name+" "+address.URL)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("AdvertisedAddresses() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
 
 func TestSnapshotSchedule(t *testing.T) {
 	o := observedtest.State()
