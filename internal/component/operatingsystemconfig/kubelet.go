@@ -66,7 +66,9 @@ func kubeletConfiguration(v *Values, c *corev1beta1.KubeletConfig, taints []core
 		TLSMinVersion:      "VersionTLS12",
 		ReadOnlyPort:       0,
 		HealthzBindAddress: "127.0.0.1", HealthzPort: new(int32(KubeletHealthPort)),
-		ClusterDomain:            v.ClusterDomain,
+		ClusterDomain: v.ClusterDomain,
+		// The default. Extensions for operating systems whose resolver is on the node itself look for the line, and replace the file in it.
+		ResolverConfig:           new("/etc/resolv.conf"),
 		ContainerRuntimeEndpoint: "unix://" + ContainerdSocket,
 		// A kubelet uses the cgroup driver of containerd, and this one only if containerd does not report it; see the node agent.
 		CgroupDriver: string(extensionsv1alpha1.CgroupDriverSystemd),
