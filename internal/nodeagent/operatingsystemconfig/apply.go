@@ -38,6 +38,8 @@ type pass struct {
 	units, unitsBefore, unitsTried []extensionsv1alpha1.Unit
 	files, filesBefore, filesTried []extensionsv1alpha1.File
 
+	edits   edits           // of files, by units that were started
+	started []string        // units that this pass has started
 	restart map[string]bool // units that are to be restarted
 	pending bool            // pendingFile exists and names all of them
 	reload  bool            // unit files changed
@@ -53,6 +55,10 @@ func (r *reconciler) apply(ctx context.Context, a applying) (applied, error) {
 		p.unitsBefore, p.filesBefore = merge(a.before, r.Hostname)
 	}
 	if err := errors.Join(p.readTried(), p.readPending()); err != nil {
+		return applied{}, err
+	}
+	var err error
+	if p.edits, err = r.readEdits(); err != nil {
 		return applied{}, err
 	}
 	// In this order: units of a configuration that was tried are not marked again.
@@ -80,7 +86,7 @@ func (r *reconciler) apply(ctx context.Context, a applying) (applied, error) {
 	if err := p.updateInPlace(ctx); err != nil {
 		return applied{}, err
 	}
-	if err := p.startUnits(ctx); err != nil {
+	if err := errors.Join(p.startUnits(ctx), p.recordEdits()); err != nil {
 		return applied{}, err
 	}
 	if err := r.Root.Remove(pendingFile); err != nil {

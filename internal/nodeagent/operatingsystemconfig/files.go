@@ -88,10 +88,13 @@ func (p *pass) writeInline(ctx context.Context, file extensionsv1alpha1.File) er
 	return p.write(ctx, file.Path, data, mode(file), usersOf(file.Path, p.units)...)
 }
 
-// write writes a file that differs, after the units that use it are marked.
+// write writes a file that differs, after the units that use it are marked. A file that they have edited stays.
 func (p *pass) write(ctx context.Context, path string, data []byte, mode fs.FileMode, users ...string) error {
 	same, err := p.Root.Same(path, data, mode)
 	if same || err != nil {
+		return err
+	}
+	if isEdit, err := p.isEdit(path, mode); isEdit || err != nil {
 		return err
 	}
 	logf.FromContext(ctx).Info("Writing file", "path", path)

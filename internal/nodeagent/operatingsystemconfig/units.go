@@ -94,6 +94,7 @@ func (p *pass) startUnits(ctx context.Context) error {
 			continue
 		}
 		delete(p.restart, name)
+		p.started = append(p.started, name)
 		errs = append(errs, p.savePending())
 	}
 	return errors.Join(errs...)
