@@ -75,7 +75,18 @@ func (r *Run) Apply(ctx context.Context, objects ...client.Object) error {
 	if r.Autoscalers != nil {
 		objects = slices.Concat(objects, r.Autoscalers(objects))
 	}
-	return r.Advise(ctx, kube.Apply(ctx, r.SeedAPI, r.FieldManager, objects...))
+	for _, object := range objects {
+		var err error
+		if deployment, ok := object.(*appsv1.Deployment); ok {
+			err = kube.ApplyDeployment(ctx, r.SeedAPI, r.FieldManager, deployment)
+		} else {
+			err = kube.Apply(ctx, r.SeedAPI, r.FieldManager, object)
+		}
+		if err != nil {
+			return r.Advise(ctx, err)
+		}
+	}
+	return nil
 }
 
 // Delete deletes objects in the seed, together with their autoscalers.

@@ -320,6 +320,23 @@ func (a *agent) playOthers(t *testing.T) {
 	})
 }
 
+// deployments returns those of the control plane of the Shoot.
+func (s *foreignSeed) deployments(t *testing.T) relied.Objects {
+	t.Helper()
+	list, objects := &appsv1.DeploymentList{}, relied.Objects{}
+	if err := s.c.List(t.Context(), list, client.InNamespace("shoot--dev--crazy-botany")); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range list.Items {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects["Deployment/"+d.Name] = content
+	}
+	return objects
+}
+
 func (s *foreignSeed) shoot(name string, changes ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
 	return builder.Shoot(name, slices.Concat([]func(*corev1beta1.Shoot){
 		builder.In(foreignShoots), builder.Workers(1), builder.On(seedName), builder.Window, func(shoot *corev1beta1.Shoot) {
@@ -416,6 +433,42 @@ func TestForeignExtension(t *testing.T) {
 		stop = s.runExtension(whole)
 		env.Await(t, s.c, shoot, succeeded(now))
 	})
+	t.Run("its webhook changes nothing any more", func(t *testing.T) {
+		// What somebody else has added stays: only what nobody has goes.
+		edited := env.Named[*appsv1.Deployment]("shoot--dev--crazy-botany", "kube-apiserver")
+		env.Edit(t, s.c, edited, func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Containers[0].Env = append(d.Spec.Template.Spec.Containers[0].Env, corev1.EnvVar{Name: "GODEBUG", Value: "x509ignoreCN=0"})
+		})
+		template := "spec template "
+		added := []foreignChange{
+			{"Deployment/kube-apiserver", template + "spec volumes [name=token-webhook] name", ""},
+			{"Deployment/kube-apiserver", template + "spec containers [name=kube-apiserver] volumeMounts [name=token-webhook] name", ""},
+			{"Deployment/kube-apiserver", template + "metadata labels networking.resources.gardener.cloud/to-acme-webhook-tcp-8443", ""},
+			{"Deployment/kube-apiserver", template + "spec containers [name=kube-apiserver] env [name=GODEBUG] value", "x509ignoreCN=0"},
+			{"Deployment/kube-controller-manager", template + "spec volumes [name=cloud-provider-config] name", ""},
+			{"Deployment/machine-controller-manager", template + "spec containers [name=machine-controller-manager-provider-acme] name", ""},
+		}
+		before := s.deployments(t)
+		for _, c := range added {
+			if before.At(c.object, c.path) == "" {
+				t.Errorf("%s: there is no %s before", c.object, c.path)
+			}
+		}
+		if err := s.c.Delete(t.Context(), env.Named[*admissionregistrationv1.MutatingWebhookConfiguration]("", foreign.Configuration)); err != nil {
+			t.Fatal(err)
+		}
+		now := time.Now().Truncate(time.Second).Add(time.Second)
+		env.Edit(t, s.c, shoot, func(shoot *corev1beta1.Shoot) {
+			metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, constants.GardenerOperation, constants.GardenerOperationReconcile)
+		})
+		env.Await(t, s.c, shoot, succeeded(now))
+		after := s.deployments(t)
+		for _, c := range added {
+			if got := after.At(c.object, c.path); got != c.want {
+				t.Errorf("%s: %s is %q, want %q", c.object, c.path, got, c.want)
+			}
+		}
+	})
 	stop()
 	t.Run("it does not run", func(t *testing.T) { s.testForeignStops(t, shoot, succeeded) })
 }
@@ -442,10 +495,6 @@ func (s *foreignSeed) testForeignStops(t *testing.T, shoot *corev1beta1.Shoot, s
 		if err := s.c.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
-	}
-	// Its webhooks would fail before.
-	if err := s.c.Delete(t.Context(), env.Named[*admissionregistrationv1.MutatingWebhookConfiguration]("", foreign.Configuration)); err != nil {
-		t.Fatal(err)
 	}
 	s.playManagedResources(t, "shoot--dev--another")
 	now := time.Now().Truncate(time.Second).Add(time.Second)
