@@ -3,7 +3,6 @@ package nodelocaldns
 import (
 	"errors"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -32,13 +31,13 @@ var errBraces = errors.New("braces do not open and close server blocks")
 
 // CustomObjects renders the ConfigMap that the cache imports, with the server blocks of the ConfigMap coredns-custom, given its data. CoreDNS
 // reloads it by itself. Values that are no server blocks are left out: the cluster's DNS server would not start with them either.
-func CustomObjects(address netip.Addr, custom map[string]string) []client.Object {
+func CustomObjects(v Values, custom map[string]string) []client.Object {
 	data, size := map[string]string{}, 0
 	for _, key := range slices.Sorted(maps.Keys(custom)) {
 		if !strings.HasSuffix(key, serverSuffix) {
 			continue
 		}
-		servers, err := adapt(custom[key], address)
+		servers, err := adapt(custom[key], v.listen())
 		if size += len(servers); err == nil && servers != "" && size <= maxCustom {
 			data[key] = servers
 		}
@@ -48,10 +47,10 @@ func CustomObjects(address netip.Addr, custom map[string]string) []client.Object
 	}}
 }
 
-// adapt makes server blocks that are written for the cluster's DNS server ones of the cache: at its port, and bound to its address. The cache is
-// in the network of the node, whose other addresses it must not serve. Server blocks of zones that the cache has itself are left out. In a Corefile,
+// adapt makes server blocks that are written for the cluster's DNS server ones of the cache: at its port, and with the directive for its addresses. The cache
+// is in the network of the node, whose other addresses it must not serve. Server blocks of zones that the cache has itself are left out. In a Corefile,
 // a line ends with the brace that opens a block, and the brace that closes it has a line of its own.
-func adapt(servers string, address netip.Addr) (string, error) {
+func adapt(servers, listen string) (string, error) {
 	var out strings.Builder
 	depth, keep := 0, false
 	var header []string // the words before the brace of a server block
@@ -77,7 +76,7 @@ func adapt(servers string, address netip.Addr) (string, error) {
 			if keep {
 				out.WriteString(strings.Join(keys, " ") + " {\n")
 				if !isSnippet {
-					out.WriteString("    bind " + address.String() + "\n")
+					out.WriteString("    " + listen + "\n")
 				}
 			}
 		case depth == 0:

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/component/systemcomponent"
 	"gardener.cloud/gardener/test/golden"
 )
 
@@ -22,6 +23,10 @@ func TestObjects(t *testing.T) {
 		"ipv6-cluster-only": {
 			Address: netip.MustParseAddr("fd30:1319:f1e:230b::1"), ClusterDNS: []netip.Addr{netip.MustParseAddr("2001:db8::a")},
 			UpstreamOverTCP: true, ClusterOnly: true,
+		},
+		"without-kube-proxy": {
+			Address: netip.MustParseAddr("169.254.20.10"), ClusterDNS: []netip.Addr{netip.MustParseAddr("100.64.0.10"), netip.MustParseAddr("2001:db8::a")},
+			ClusterOverTCP: true, BehindService: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,9 +107,51 @@ func TestCustomObjects(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects := CustomObjects(netip.MustParseAddr("169.254.20.10"), tc.custom)
+			objects := CustomObjects(Values{Address: netip.MustParseAddr("169.254.20.10")}, tc.custom)
 			if diff := cmp.Diff(tc.want, objects[0].(*corev1.ConfigMap).Data); diff != "" {
 				t.Errorf("CustomObjects() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Without kube-proxy, the network may lead queries to the address of the cluster's DNS server to the cache, which it has moved into the network of pods. Pods
+// would have no DNS server at the address of the node.
+func TestResolvers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		kubeProxy *bool
+		want      []string
+		behind    bool
+	}{
+		"kube-proxy":         {want: []string{"169.254.20.10"}},
+		"kube-proxy is on":   {kubeProxy: new(true), want: []string{"169.254.20.10"}},
+		"without kube-proxy": {kubeProxy: new(false), want: []string{"100.64.0.10", "2001:db8::a"}, behind: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shoot := &corev1beta1.Shoot{}
+			shoot.Spec.Kubernetes.KubeProxy = &corev1beta1.KubeProxyConfig{Enabled: tc.kubeProxy}
+			shoot.Status.Networking = &corev1beta1.NetworkingStatus{Services: []string{"100.64.0.0/13", "2001:db8::/108"}}
+			networks, err := systemcomponent.NetworksOf(shoot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, address := range Resolvers(shoot, networks) {
+				got = append(got, address.String())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("Resolvers() (-want +got):\n%s", diff)
+			}
+			v, err := For(shoot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v.BehindService != tc.behind {
+				t.Errorf("BehindService is %v", v.BehindService)
+			}
+			custom := CustomObjects(v, map[string]string{"a.server": "a.b {\n  whoami\n}\n"})[0].(*corev1.ConfigMap).Data["a.server"]
+			if got := strings.Contains(custom, "import /run/node-local-dns/listen"); got != tc.behind {
+				t.Errorf("the server block of a user is\n%s", custom)
 			}
 		})
 	}

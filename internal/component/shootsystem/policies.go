@@ -38,7 +38,8 @@ func policies() []client.Object {
 	return []client.Object{
 		policy("dns", "Allows queries of all pods to DNS servers, and of DNS servers to upstream servers.", dnsPods,
 			[]networkingv1.NetworkPolicyIngressRule{{Ports: dnsPorts}},
-			[]networkingv1.NetworkPolicyEgressRule{{Ports: []networkingv1.NetworkPolicyPort{port(udp, dnsPort), port(tcp, dnsPort)}}}),
+			// Node-local DNS asks the pods of the cluster's DNS server.
+			[]networkingv1.NetworkPolicyEgressRule{{Ports: dnsPorts}}),
 		policy("from-seed", "Allows connections from the control plane through the tunnel.", allowed(constants.NetworkPolicyShootFromSeed),
 			[]networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{{PodSelector: &tunnelPods}}}}, nil),
 		policy("to-dns", "Allows DNS queries.", allowed(constants.NetworkPolicyToDNS), nil, []networkingv1.NetworkPolicyEgressRule{

@@ -128,11 +128,12 @@ func dnsServers(shoot *corev1beta1.Shoot) ([]net.IP, error) {
 	if err != nil {
 		return nil, err
 	}
+	servers := networks.DNS()
 	if nodelocaldns.Enabled(shoot) {
-		return []net.IP{nodelocaldns.Address(networks).AsSlice()}, nil
+		servers = nodelocaldns.Resolvers(shoot, networks)
 	}
 	var list []net.IP
-	for _, address := range networks.DNS() {
+	for _, address := range servers {
 		list = append(list, address.AsSlice())
 	}
 	return list, nil

@@ -91,7 +91,7 @@ func (in Inputs) deployCustomDNS(ctx context.Context) error {
 	if err := shootClient.Get(ctx, key, custom); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read ConfigMap %q: %w", key, err)
 	}
-	return in.Run.ApplyManaged(ctx, nodelocaldns.CustomManagedResourceName, nodelocaldns.CustomObjects(values.Address, custom.Data)...)
+	return in.Run.ApplyManaged(ctx, nodelocaldns.CustomManagedResourceName, nodelocaldns.CustomObjects(values, custom.Data)...)
 }
 
 // deleteNodeLocalDNS deletes the node-local-dns when there is no node left whose pods use it.
