@@ -39,6 +39,10 @@ const (
 // of the generic kubeconfig in the Cluster resource, credentials of the infrastructure, and copies of referenced resources.
 var BeforeExtensions = []string{"generic-kubeconfig", "cloudprovider", "cloudprovider-token", "references"}
 
+// BeforeWebhooks are the tasks that parts of the control plane come after, in flows that have them, which webhooks of extensions change: these read the
+// same. They need no token of a WorkloadIdentity, which takes a request to the garden.
+var BeforeWebhooks = []string{"generic-kubeconfig", "cloudprovider", "references"}
+
 // Run is what the tasks of all stages work with in one run of a flow.
 type Run struct {
 	// SeedAPI is the cluster with the control plane. Its reads are fresh: tasks read what others of the run have just written.

@@ -38,6 +38,7 @@ type Inputs struct {
 // Tasks returns the tasks that deploy the kube-apiserver.
 func Tasks(in Inputs) []flow.Task {
 	deploy := flow.Do("kube-apiserver", "Deploying kube-apiserver", Deploy(in, in.Replicas), "credentials").IfPresent(in.IfPresent...)
+	deploy = deploy.IfPresent(stage.BeforeWebhooks...)
 	deploy = deploy.IfPresent("encryption-key-backup") // then no data needs the old encryption key, which this removes
 	deploy.After = append(deploy.After, in.After...)
 	tasks := []flow.Task{deploy}

@@ -46,8 +46,8 @@ type Inputs struct {
 // Tasks returns the tasks of the stage.
 func Tasks(in Inputs) []flow.Task {
 	tasks := []flow.Task{
-		flow.Do(MainTask, "Deploying main etcd", in.deploy(component.Main), "credentials-etcd").IfPresent("backup-entry", copyTask),
-		flow.Do(EventsTask, "Deploying events etcd", in.deploy(component.Events), "credentials-etcd"),
+		flow.Do(MainTask, "Deploying main etcd", in.deploy(component.Main), "credentials-etcd").IfPresent("cluster", "backup-entry", copyTask),
+		flow.Do(EventsTask, "Deploying events etcd", in.deploy(component.Events), "credentials-etcd").IfPresent("cluster"), // webhooks read it
 	}
 	if in.Ready != nil {
 		tasks = append(tasks,

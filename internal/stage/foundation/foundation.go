@@ -62,7 +62,7 @@ func Tasks(in Inputs) []flow.Task {
 		tasks = append(tasks, flow.Do("references", "Copying referenced resources", in.references().Copy, "namespace"))
 	}
 	if in.CloudProvider != nil {
-		tasks = append(tasks, flow.Do("cloudprovider", "Copying the credentials of the infrastructure", in.copyCloudProvider, "namespace"))
+		tasks = append(tasks, flow.Do("cloudprovider", "Copying the credentials of the infrastructure", in.copyCloudProvider, "namespace", "cluster")) // webhooks complete it
 		if in.CloudProvider.Kind == usercredential.WorkloadIdentity {
 			tasks = append(tasks, flow.Await(tokenTimeout, "cloudprovider-token", "Waiting until the WorkloadIdentity of the infrastructure has a token",
 				func(ctx context.Context) error {

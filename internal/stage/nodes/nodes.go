@@ -122,7 +122,8 @@ func Tasks(in Inputs) []flow.Task {
 		tunnelTimeout, tunnel = stage.ExtensionTimeout, append(tunnel, managedresource.RolledOut)
 	}
 	tasks = append(tasks,
-		flow.Do("vpn-seed-server", "Deploying vpn-seed-server", DeployTunnelServer(in, in.Replicas), "credentials"),
+		flow.Do("vpn-seed-server", "Deploying vpn-seed-server", DeployTunnelServer(in, in.Replicas), "credentials").
+			IfPresent(stage.BeforeWebhooks...),
 		flow.Await(stage.ExtensionTimeout, "operating-system-configs", "Waiting until OperatingSystemConfigs are ready", func(ctx context.Context) error {
 			return in.reconcileSystemConfigs(ctx, pools)
 		}, "credentials", "cluster").IfPresent(stage.BeforeExtensions...).IfPresent(in.IfPresent...),

@@ -26,6 +26,7 @@ import (
 	"gardener.cloud/gardener/internal/component/nodeproblemdetector"
 	"gardener.cloud/gardener/internal/stage/usercredential"
 	"gardener.cloud/gardener/pkg/extension"
+	"gardener.cloud/gardener/pkg/flow"
 )
 
 // Extensions and their webhooks read the Cluster resource and Secrets at once when a resource is written, and what others report in their resources.
@@ -139,6 +140,57 @@ func TestExtensionsFindWhatTheyRead(t *testing.T) {
 	// Infrastructure, ControlPlane, Network, two OperatingSystemConfigs, Worker, ContainerRuntime, three Extensions, and the system components
 	if len(written) != 10+len(systemComponents) {
 		t.Errorf("%d resources were written: %q", len(written), written)
+	}
+}
+
+// Webhooks of extensions read the Cluster resource, the name of the generic kubeconfig in it, and copies of Secrets, when they change parts of the control plane. Tasks
+// that write these come after all of it: a webhook would refuse them otherwise, or have pods mount a kubeconfig that there is not.
+func TestWebhooksFindWhatTheyRead(t *testing.T) {
+	logf.SetLogger(logr.Discard())
+	cluster, all := []string{"Cluster"}, []string{"Cluster", "name of the kubeconfig", "cloudprovider", "ref-x"}
+	for task, want := range map[string][]string{
+		"cloudprovider": cluster, "etcd-main": cluster, "etcd-events": cluster, "kube-apiserver": all, "vpn-seed-server": all,
+		"kube-controller-manager": all, "kube-scheduler": all, "machine-controller-manager": all,
+	} {
+		t.Run(task, func(t *testing.T) {
+			t.Parallel()
+			l, o := newLandscape(t), complete(workers)
+			o.Extensions = nil // tasks before the kube-apiserver would come after the same
+			o.CloudProvider = &usercredential.Credential{Kind: usercredential.Secret}
+			o.Shoot.Spec.Resources = []corev1beta1.NamedResourceReference{{Name: "x"}}
+			o.Shoot.Spec.Resources[0].ResourceRef.APIVersion, o.Shoot.Spec.Resources[0].ResourceRef.Kind, o.Shoot.Spec.Resources[0].ResourceRef.Name = "v1", "Secret", "x"
+			referenced := &corev1.Secret{}
+			referenced.Namespace, referenced.Name = o.Shoot.Namespace, "x"
+			if err := errors.Join(l.garden.Create(t.Context(), o.Shoot.DeepCopy()), l.garden.Create(t.Context(), referenced)); err != nil {
+				t.Fatal(err)
+			}
+			f, err := l.reconcileFlow(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f, err = f.UpTo(task); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.Run(t.Context(), flow.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			exists := func(what string) bool {
+				switch found := (&extensionsv1alpha1.Cluster{}); what {
+				case "Cluster", "name of the kubeconfig":
+					if l.seed.Get(t.Context(), client.ObjectKey{Name: o.Namespace}, found) != nil {
+						return false
+					}
+					name := found.Annotations[extensionsv1alpha1.AnnotationGenericKubeconfigSecretName]
+					return what == "Cluster" || l.seed.Get(t.Context(), client.ObjectKey{Namespace: o.Namespace, Name: name}, &corev1.Secret{}) == nil
+				}
+				return l.seed.Get(t.Context(), client.ObjectKey{Namespace: o.Namespace, Name: what}, &corev1.Secret{}) == nil
+			}
+			for _, what := range want {
+				if !exists(what) {
+					t.Errorf("%s does not come after %s", task, what)
+				}
+			}
+		})
 	}
 }
 
