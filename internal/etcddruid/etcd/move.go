@@ -31,8 +31,7 @@ func (r *reconciler) move(ctx context.Context, s *scope) error {
 	if s.statefulSet == nil || !oneMissing(s.statefulSet) {
 		return nil
 	}
-	where := placementOf(s.statefulSet)
-	if len(where.zones) == 0 {
+	if len(affinityZones(s.statefulSet.Spec.Template.Spec.Affinity)) == 0 {
 		return nil
 	}
 	pods := &corev1.PodList{}
@@ -43,6 +42,7 @@ func (r *reconciler) move(ctx context.Context, s *scope) error {
 	if pod == nil {
 		return nil
 	}
+	where := placementOf(s.statefulSet.Spec.Replicas, &pod.Spec)
 	volumes, zones, err := r.volumesOf(ctx, s)
 	if err != nil {
 		return err

@@ -57,6 +57,7 @@ func inZone(zone string) *members {
 		name := memberName("etcd-main", i)
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), Labels: podLabels("etcd-main")}}
 		pod.Labels[appsv1.ControllerRevisionHashLabelKey] = "old"
+		pod.Spec = *m.set.Spec.Template.Spec.DeepCopy()
 		pod.Spec.NodeName, pod.Status.Phase = "a-"+strconv.Itoa(int(i)), corev1.PodRunning
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data-" + name, UID: types.UID(name), Labels: podLabels("etcd-main")}}
@@ -70,6 +71,11 @@ func inZone(zone string) *members {
 	last.Labels[appsv1.ControllerRevisionHashLabelKey], last.Spec.NodeName, last.Status.Phase = "new", "", corev1.PodPending
 	last.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
 	return m
+}
+
+// namesZones lets the template of the pods have other names of zones than the pods, which a webhook has changed.
+func (m *members) namesZones(names ...string) {
+	m.set.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0].Values = names
 }
 
 // ofDriver is the node affinity of a volume in a zone.
@@ -92,7 +98,7 @@ func TestMove(t *testing.T) {
 		},
 		"its zone is none of the control plane": {
 			change: func(m *members) {
-				m.set.Spec.Template.Spec.TopologySpreadConstraints = nil
+				m.pods[2].Spec.TopologySpreadConstraints = nil
 				m.volumes[2].Spec.NodeAffinity = ofDriver("d")
 			},
 			moving: `Member "etcd-main-2" moves to another zone: its pod cannot run in that of its volume (d)`,
@@ -129,8 +135,20 @@ func TestMove(t *testing.T) {
 		"its volume is usable everywhere":        {change: func(m *members) { m.volumes[2].Spec.NodeAffinity = nil }, keepsPod: true, keepsClaim: true},
 		"it has no volume yet":                   {change: func(m *members) { m.claims[2].Spec.VolumeName = "" }, keepsPod: true, keepsClaim: true},
 		"pods need not be in zones":              {change: func(m *members) { m.set.Spec.Template.Spec.Affinity = nil }, keepsPod: true, keepsClaim: true},
+		"a webhook lets the pod run anywhere":    {change: func(m *members) { m.pods[2].Spec.Affinity = nil }, keepsPod: true, keepsClaim: true},
+		"the Seed names zones as the infrastructure does, nodes with their region": {
+			change: func(m *members) { m.namesZones("1", "2", "3") },
+			moving: `Member "etcd-main-2" moves to another zone: its pod cannot run in that of its volume (a)`,
+		},
+		"the Seed names zones in another way, and a node is missing": {
+			change: func(m *members) {
+				m.namesZones("1", "2", "3")
+				m.volumes[2].Spec.NodeAffinity = ofDriver("b")
+			},
+			keepsPod: true, keepsClaim: true,
+		},
 		"pods need not be spread": {
-			change:   func(m *members) { m.set.Spec.Template.Spec.TopologySpreadConstraints = nil },
+			change:   func(m *members) { m.pods[2].Spec.TopologySpreadConstraints = nil },
 			keepsPod: true, keepsClaim: true,
 		},
 	} {
@@ -225,10 +243,8 @@ func TestPlacementOf(t *testing.T) {
 		"one term is for other zones": {affinity: terms(map[string]string{zone: "a"}, map[string]string{"pool": "x"})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: new(int32(3)), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-				Affinity: tc.affinity, TopologySpreadConstraints: []corev1.TopologySpreadConstraint{tc.constraint},
-			}}}}
-			if diff := cmp.Diff(tc.want, placementOf(set), cmp.AllowUnexported(placement{})); diff != "" {
+			pod := &corev1.PodSpec{Affinity: tc.affinity, TopologySpreadConstraints: []corev1.TopologySpreadConstraint{tc.constraint}}
+			if diff := cmp.Diff(tc.want, placementOf(new(int32(3)), pod), cmp.AllowUnexported(placement{})); diff != "" {
 				t.Errorf("placementOf() (-want +got):\n%s", diff)
 			}
 		})

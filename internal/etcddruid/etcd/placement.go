@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/utils/ptr"
 )
 
-// placement is in which zones the pods of a StatefulSet may run.
+// placement is in which zones the pods of members may run.
 type placement struct {
 	// zones are those of the node affinity. It is empty if pods may run in any zone.
 	zones []string
@@ -19,13 +18,13 @@ type placement struct {
 	perZone int
 }
 
-// placementOf reads the pod template of a StatefulSet, with what webhooks have changed.
-func placementOf(set *appsv1.StatefulSet) placement {
-	pod := &set.Spec.Template.Spec
+// placementOf reads the spec of a pod, with what webhooks have changed. They may change pods, and not the template: the label of a node may name its zone in
+// another way than the Seed.
+func placementOf(replicas *int32, pod *corev1.PodSpec) placement {
 	p := placement{zones: affinityZones(pod.Affinity)}
 	for _, c := range pod.TopologySpreadConstraints {
 		if requiresZones(c) && len(p.zones) > 0 {
-			replicas, zones := int(ptr.Deref(set.Spec.Replicas, 1)), len(p.zones)
+			replicas, zones := int(ptr.Deref(replicas, 1)), len(p.zones)
 			p.perZone = (replicas+zones-1)/zones + int(c.MaxSkew) - 1
 		}
 	}
