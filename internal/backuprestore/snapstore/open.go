@@ -1,6 +1,7 @@
 package snapstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -128,7 +129,11 @@ const (
 	keyTenant         = "tenantID"
 	keyStorageAccount = "storageAccount"
 	keyStorageKey     = "storageKey"
+	keyDomain         = "domain"
 )
+
+// publicDomain is that of the blobs in the public cloud of Azure. Its other clouds, such as that in China, have others.
+const publicDomain = "blob.core.windows.net"
 
 // openS3 opens a bucket with the credentials that the extensions for S3 put in the Secret of a BackupEntry: the role and the token of a
 // WorkloadIdentity, or an access key. They are read when a request needs them, because they rotate.
@@ -196,7 +201,8 @@ func openABS(ctx context.Context, config *backuprestoreconfigv1alpha1.Store, by 
 	}
 	endpoint := config.Endpoint
 	if endpoint == "" {
-		endpoint = "https://" + account + ".blob.core.windows.net"
+		domain, _ := credential(config, keyDomain) // optional
+		endpoint = "https://" + account + "." + cmp.Or(domain, publicDomain)
 	}
 	connect := withStorageKey
 	if has(config, keyToken) {

@@ -254,6 +254,48 @@ func TestEndpointOfCredentials(t *testing.T) {
 	}
 }
 
+// transport answers requests of a client for Azure.
+type transport func(*http.Request) *http.Response
+
+func (f transport) Do(r *http.Request) (*http.Response, error) { return f(r), nil }
+
+// Extensions name the domain of the cloud in which the storage account is, which need not be the public one.
+func TestDomainOfCredentials(t *testing.T) {
+	for name, tc := range map[string]struct {
+		domain []string
+		want   string
+	}{
+		"another cloud":    {[]string{"blob.core.example.com\n"}, "account.blob.core.example.com"},
+		"no domain":        {nil, "account.blob.core.windows.net"},
+		"the domain is ''": {[]string{""}, "account.blob.core.windows.net"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			credentials := map[string]string{"storageAccount": "account", "storageKey": "cHJpdmF0ZQ=="}
+			for _, domain := range tc.domain {
+				credentials["domain"] = domain
+			}
+			var host string
+			store, err := openWith(t.Context(), &backuprestoreconfigv1alpha1.Store{
+				Provider: ABS, Container: "container", Prefix: "shoot/etcd-main", CredentialsDir: keys(t, credentials),
+			}, services{azure: azcore.ClientOptions{Transport: transport(func(r *http.Request) *http.Response {
+				host = r.URL.Host
+				return &http.Response{StatusCode: http.StatusCreated, Body: http.NoBody, Request: r}
+			})}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = store.Close() })
+			_, err = store.Write(t.Context(), full(1, 0), func(w io.Writer) error {
+				_, err := io.WriteString(w, "content")
+				return err
+			})
+			if err != nil || host != tc.want {
+				t.Errorf("the backup is written to %q (%v), want %q", host, err, tc.want)
+			}
+		})
+	}
+}
+
 // Credentials of two kinds are an error, not a guess; and errors have no credentials.
 func TestCredentialsOfTwoKindsAreRefused(t *testing.T) {
 	for provider, tc := range map[string]struct {
