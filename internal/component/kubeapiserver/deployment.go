@@ -314,7 +314,7 @@ func (r *renderer) deployment() (*appsv1.Deployment, error) {
 		Volumes: r.volumes,
 	}
 	deployment := w.Deployment()
-	deployment.Labels = workload.Mutable(labels())
+	deployment.Labels = exposed(workload.Mutable(labels()))
 	if r.Autoscaling != nil {
 		deployment.Spec.Replicas = nil // the autoscaler's to say
 		workload.HighAvailability(deployment, resourcesv1alpha1.HighAvailabilityConfigTypeServer, r.Autoscaling.MinReplicas)

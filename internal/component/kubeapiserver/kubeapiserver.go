@@ -242,7 +242,7 @@ func ServiceHost(namespace string) string { return Name + "." + namespace + ".sv
 // Service renders the Service, which can be there long before the rest: its address is part of kubeconfigs and routes.
 func Service(of instance.Kind, namespace string) *corev1.Service {
 	service := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: of.Name(Name), Labels: labels()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: of.Name(Name), Labels: exposed(labels())},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeClusterIP, Selector: Labels(),
 			Ports: []corev1.ServicePort{{Name: Name, Port: Port, TargetPort: intstr.FromInt32(Port), Protocol: corev1.ProtocolTCP}},
@@ -262,6 +262,12 @@ func Service(of instance.Kind, namespace string) *corev1.Service {
 
 func labels() map[string]string {
 	return workload.Merge(Labels(), map[string]string{constants.GardenRole: constants.GardenRoleControlPlane})
+}
+
+// exposed adds the label by which webhooks of older extensions know that a gateway exposes the kube-apiserver. They refuse the Deployment otherwise until the Service has
+// the address of a load balancer, which it never gets.
+func exposed(labels map[string]string) map[string]string {
+	return workload.Merge(labels, map[string]string{"core.gardener.cloud/apiserver-exposure": "gardener-managed"})
 }
 
 func disruptionBudget(v Values) client.Object {

@@ -42,6 +42,7 @@ func TestLabelsThatToolsLookFor(t *testing.T) {
 	role := func(value string) labels { return labels{"gardener.cloud/role": value} }
 	// mutated is what control plane webhooks of extensions select.
 	mutated := labels{"provider.extensions.gardener.cloud/mutated-by-controlplane-webhook": "true"}
+	exposed := labels{"core.gardener.cloud/apiserver-exposure": "gardener-managed"}
 	component := func(name, kind string) labels {
 		return merge(role("controlplane"), mutated, labels{"app": "kubernetes", "role": name, "high-availability-config.resources.gardener.cloud/type": kind})
 	}
@@ -72,7 +73,9 @@ func TestLabelsThatToolsLookFor(t *testing.T) {
 			"extensions.gardener.cloud/usual": "true",
 		}), labels{"shoot.gardener.cloud/uid": "1", "high-availability-config.resources.gardener.cloud/failure-tolerance-type": ""}},
 
-		{l.seed, &appsv1.DeploymentList{}, namespace, "kube-apiserver", component("apiserver", "server"), nil},
+		// With the exposure, webhooks of extensions from before there was a gateway leave the kube-apiserver as it is.
+		{l.seed, &appsv1.DeploymentList{}, namespace, "kube-apiserver", merge(component("apiserver", "server"), exposed), nil},
+		{l.seed, &corev1.ServiceList{}, namespace, "kube-apiserver", merge(role("controlplane"), exposed), nil},
 		{l.seed, &appsv1.DeploymentList{}, namespace, "kube-controller-manager", component("controller-manager", "controller"), nil},
 		{l.seed, &appsv1.DeploymentList{}, namespace, "kube-scheduler", component("scheduler", "controller"), nil},
 		{l.seed, &appsv1.DeploymentList{}, namespace, "vpn-seed-server", merge(role("controlplane"), mutated), nil},
