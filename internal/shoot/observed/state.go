@@ -223,7 +223,7 @@ func ControlPlaneZones(namespace *corev1.Namespace, shoot *corev1beta1.Shoot, se
 		}
 	}
 	for zone := range strings.SplitSeq(namespace.Annotations[resourcesv1alpha1.HighAvailabilityConfigZones], ",") {
-		add(zone)
+		add(nameInSeed(zone, &seed.Spec.Provider))
 	}
 	if c := shoot.Spec.ControlPlane; c != nil && len(c.Zones) > 0 {
 		for _, zone := range c.Zones {
@@ -265,6 +265,15 @@ func ControlPlaneZones(namespace *corev1.Namespace, shoot *corev1beta1.Shoot, se
 		return zones, errorcode.With(err, corev1beta1.ErrorConfigurationProblem)
 	}
 	return zones, nil
+}
+
+// nameInSeed returns the name that a zone has in the Seed. The webhook of an extension may have removed the region from that in the namespace.
+func nameInSeed(zone string, provider *corev1beta1.SeedProvider) string {
+	long := provider.Region + "-" + zone
+	if zone != "" && !slices.Contains(provider.Zones, zone) && slices.Contains(provider.Zones, long) {
+		return long
+	}
+	return zone
 }
 
 // MaintenanceWindow returns the maintenance time window of a shoot at a time: the current one, or the last one.

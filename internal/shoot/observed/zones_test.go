@@ -38,9 +38,13 @@ func TestControlPlaneZones(t *testing.T) {
 		"the owner's one and two more": {
 			existing: "b", pinned: []string{"a", "b", "c"}, zonal: true, seed: []string{"a", "b", "c"}, want: []string{"b", "a", "c"},
 		},
-		"the seed has no zones": {want: nil},
-		"the owner's":           {pinned: []string{"a"}, seed: []string{"a", "b", "c"}, workers: []string{"b"}, mode: enforce, want: []string{"a"}},
-		"the owner's three":     {pinned: []string{"c", "a", "d"}, zonal: true, seed: []string{"a", "b", "c", "d"}, want: []string{"c", "a", "d"}},
+		"the region was removed from the name":              {existing: "3", seed: []string{"here-1", "here-2", "here-3"}, want: []string{"here-3"}},
+		"more are added to one without the region":          {existing: "1", zonal: true, seed: []string{"here-1", "here-2", "here-3"}, want: []string{"here-1", "here-2", "here-3"}},
+		"the region is no part of the names of the seed":    {existing: "1", seed: []string{"1", "here-1"}, want: []string{"1"}},
+		"a zone that the seed does not have keeps its name": {existing: "4", seed: []string{"here-1", "here-2"}, want: []string{"4"}},
+		"the seed has no zones":                             {want: nil},
+		"the owner's":                                       {pinned: []string{"a"}, seed: []string{"a", "b", "c"}, workers: []string{"b"}, mode: enforce, want: []string{"a"}},
+		"the owner's three":                                 {pinned: []string{"c", "a", "d"}, zonal: true, seed: []string{"a", "b", "c", "d"}, want: []string{"c", "a", "d"}},
 		"volumes are in another than the owner's": {
 			existing: "b", pinned: []string{"a"}, seed: []string{"a", "b"}, want: []string{"b", "a"},
 		},
@@ -59,7 +63,7 @@ func TestControlPlaneZones(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			namespace, shoot, seed := &corev1.Namespace{}, &corev1beta1.Shoot{}, &corev1beta1.Seed{}
 			namespace.Annotations = map[string]string{"high-availability-config.resources.gardener.cloud/zones": tc.existing}
-			shoot.UID, seed.Name, seed.Spec.Provider.Zones = "1", "s", tc.seed
+			shoot.UID, seed.Name, seed.Spec.Provider.Zones, seed.Spec.Provider.Region = "1", "s", tc.seed, "here"
 			shoot.Spec.ControlPlane = &corev1beta1.ControlPlane{Zones: tc.pinned}
 			if tc.zonal {
 				shoot.Spec.ControlPlane.HighAvailability = &corev1beta1.HighAvailability{
