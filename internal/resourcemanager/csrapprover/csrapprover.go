@@ -170,14 +170,15 @@ func kubeletRequest(username string, wanted *x509.CertificateRequest) error {
 	return nil
 }
 
-// addressesOf returns why the names of a request are not those of a Node, or nil.
+// addressesOf returns why the names of a request are not those of a Node, or nil. A kubelet requests all names and addresses that its Node has, also those
+// that a cloud-controller-manager has found: with an external address, a certificate for the internal one alone is never requested.
 func addressesOf(node *corev1.Node, wanted *x509.CertificateRequest) error {
 	var names, addresses, ips []string
 	for _, address := range node.Status.Addresses {
 		switch address.Type {
-		case corev1.NodeHostName:
+		case corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeExternalDNS:
 			names = append(names, address.Address)
-		case corev1.NodeInternalIP:
+		case corev1.NodeInternalIP, corev1.NodeExternalIP:
 			addresses = append(addresses, canonical(address.Address))
 		}
 	}

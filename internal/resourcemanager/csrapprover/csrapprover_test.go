@@ -56,11 +56,17 @@ func TestReconcile(t *testing.T) {
 	if err := machinev1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	node := func(name string) *corev1.Node {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
-			{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeExternalIP, Address: "1.2.3.4"},
-		}}}
+	node := func(name string, more ...corev1.NodeAddress) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Addresses: append([]corev1.NodeAddress{
+			{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: "10.0.0.1"},
+		}, more...)}}
 	}
+	// A cloud-controller-manager writes such addresses. Some are in other forms than a certificate has them, and the host name is there twice.
+	inCloud := node("n5",
+		corev1.NodeAddress{Type: corev1.NodeInternalDNS, Address: "n5"}, corev1.NodeAddress{Type: corev1.NodeInternalDNS, Address: "n5.internal"},
+		corev1.NodeAddress{Type: corev1.NodeExternalDNS, Address: "n5.example.com"}, corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: "1.2.3.4"},
+		corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "2001:db8:0::1"},
+	)
 	machine := func(name, node string) *machinev1alpha1.Machine {
 		m := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name, Labels: map[string]string{}, CreationTimestamp: metav1.Unix(1, 0)}}
 		if node != "" {
@@ -75,17 +81,28 @@ func TestReconcile(t *testing.T) {
 		denied       string
 		ignored      bool
 	}{
-		"kubelet":                         {signer: kubelet, user: "system:node:n1", request: request(t, "system:node:n1", "system:nodes", "n1", "10.0.0.1")},
-		"kubelet, no machines":            {signer: kubelet, user: "system:node:n2", request: request(t, "system:node:n2", "system:nodes", "n2", "10.0.0.1"), without: true},
-		"kubelet, user is no node":        {signer: kubelet, user: "admin", request: request(t, "admin", "system:nodes", "n1"), denied: "is not a node"},
-		"kubelet, no names":               {signer: kubelet, user: "system:node:n1", request: request(t, "system:node:n1", "system:nodes"), denied: "neither DNS names nor"},
-		"kubelet, other common name":      {signer: kubelet, user: "system:node:n1", request: request(t, "system:node:n2", "system:nodes", "n1"), denied: "common name"},
-		"kubelet, other organization":     {signer: kubelet, user: "system:node:n1", request: request(t, "system:node:n1", "system:nodes system:masters", "n1"), denied: "organizations"},
-		"kubelet, no Node":                {signer: kubelet, user: "system:node:x", request: request(t, "system:node:x", "system:nodes", "x"), denied: `there is no Node "x"`},
-		"kubelet, no Machine":             {signer: kubelet, user: "system:node:n2", request: request(t, "system:node:n2", "system:nodes", "n2", "10.0.0.1"), denied: "there are 0 Machines"},
-		"kubelet, two Machines":           {signer: kubelet, user: "system:node:n3", request: request(t, "system:node:n3", "system:nodes", "n3", "10.0.0.1"), denied: "there are 2 Machines"},
-		"kubelet, other DNS name":         {signer: kubelet, user: "system:node:n1", request: request(t, "system:node:n1", "system:nodes", "n1", "kubernetes", "10.0.0.1"), denied: "DNS names"},
-		"kubelet, other address":          {signer: kubelet, user: "system:node:n1", request: request(t, "system:node:n1", "system:nodes", "n1", "1.2.3.4"), denied: "IP addresses"},
+		"kubelet":                     {signer: kubelet, user: "system:node:n1", request: request(t, "system:node:n1", "system:nodes", "n1", "10.0.0.1")},
+		"kubelet, no machines":        {signer: kubelet, user: "system:node:n2", request: request(t, "system:node:n2", "system:nodes", "n2", "10.0.0.1"), without: true},
+		"kubelet, user is no node":    {signer: kubelet, user: "admin", request: request(t, "admin", "system:nodes", "n1"), denied: "is not a node"},
+		"kubelet, no names":           {signer: kubelet, user: "system:node:n1", request: request(t, "system:node:n1", "system:nodes"), denied: "neither DNS names nor"},
+		"kubelet, other common name":  {signer: kubelet, user: "system:node:n1", request: request(t, "system:node:n2", "system:nodes", "n1"), denied: "common name"},
+		"kubelet, other organization": {signer: kubelet, user: "system:node:n1", request: request(t, "system:node:n1", "system:nodes system:masters", "n1"), denied: "organizations"},
+		"kubelet, no Node":            {signer: kubelet, user: "system:node:x", request: request(t, "system:node:x", "system:nodes", "x"), denied: `there is no Node "x"`},
+		"kubelet, no Machine":         {signer: kubelet, user: "system:node:n2", request: request(t, "system:node:n2", "system:nodes", "n2", "10.0.0.1"), denied: "there are 0 Machines"},
+		"kubelet, two Machines":       {signer: kubelet, user: "system:node:n3", request: request(t, "system:node:n3", "system:nodes", "n3", "10.0.0.1"), denied: "there are 2 Machines"},
+		"kubelet, other DNS name":     {signer: kubelet, user: "system:node:n1", request: request(t, "system:node:n1", "system:nodes", "n1", "kubernetes", "10.0.0.1"), denied: "DNS names"},
+		"kubelet, other address":      {signer: kubelet, user: "system:node:n1", request: request(t, "system:node:n1", "system:nodes", "n1", "1.2.3.4"), denied: "IP addresses"},
+		"kubelet in a cloud": {
+			signer: kubelet, user: "system:node:n5",
+			request: request(t, "system:node:n5", "system:nodes", "n5", "n5.internal", "n5.example.com", "10.0.0.1", "1.2.3.4", "2001:db8::1"),
+		},
+		"kubelet in a cloud, before it has seen all addresses": {
+			signer: kubelet, user: "system:node:n5", request: request(t, "system:node:n5", "system:nodes", "n5", "10.0.0.1"), denied: "DNS names",
+		},
+		"kubelet in a cloud, another external address": {
+			signer: kubelet, user: "system:node:n5", denied: "IP addresses",
+			request: request(t, "system:node:n5", "system:nodes", "n5", "n5.internal", "n5.example.com", "10.0.0.1", "1.2.3.5", "2001:db8::1"),
+		},
 		"kubelet, no request at all":      {signer: kubelet, user: "system:node:n1", request: []byte("x"), denied: "no certificate request"},
 		"another client":                  {signer: agent, user: "admin", request: request(t, "admin", "system:masters"), ignored: true},
 		"agent of a new node":             {signer: agent, user: "system:node:n9", request: request(t, prefix+"free", agents)},
@@ -112,7 +129,8 @@ func TestReconcile(t *testing.T) {
 				Spec:       certificatesv1.CertificateSigningRequestSpec{SignerName: tc.signer, Username: tc.user, Request: tc.request},
 			}
 			c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(csr).WithObjects(
-				csr, node("n1"), node("n2"), node("n3"), machine("m1", "n1"), machine("m3", "n3"), machine("m4", "n3"), machine("free", ""),
+				csr, node("n1"), node("n2"), node("n3"), inCloud.DeepCopy(), machine("m1", "n1"), machine("m3", "n3"), machine("m4", "n3"), machine("m5", "n5"),
+				machine("free", ""),
 			).Build()
 			r := &reconciler{machines: c, machineNamespace: "shoot", targetClient: c, targetReader: c}
 			if tc.without {
