@@ -492,7 +492,7 @@ func (w *testCluster) taintAgain(t *testing.T) {
 
 func (w *testCluster) criticalPod(t *testing.T) {
 	critical := map[string]string{"node.gardener.cloud/critical-component": "true"}
-	labels := map[string]string{"app": "critical"}
+	labels := map[string]string{"app": "critical", "node.gardener.cloud/critical-component": "true"}
 	spec := corev1.PodSpec{
 		Containers:  []corev1.Container{{Name: "c", Image: "i"}},
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},

@@ -166,8 +166,11 @@ var ofDaemons = []string{
 	corev1.TaintNodePIDPressure, corev1.TaintNodeUnschedulable, corev1.TaintNodeNetworkUnavailable,
 }
 
-// runsOn says whether a DaemonSet has a pod on a Node.
+// runsOn says whether a DaemonSet has a critical pod on a Node. Without the label in their template, its pods are not critical, and never found.
 func runsOn(set *appsv1.DaemonSet, node *corev1.Node) bool {
+	if set.Spec.Template.Labels[constants.NodeCriticalComponent] != "true" {
+		return false
+	}
 	pod := &corev1.Pod{Spec: set.Spec.Template.Spec}
 	if fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !fits {
 		return false

@@ -19,9 +19,12 @@ func TestReady(t *testing.T) {
 		}},
 	}
 	set := func(spec corev1.PodSpec) appsv1.DaemonSet {
-		return appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "d", Namespace: "kube-system", UID: "uid"}, Spec: appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: spec}}}
+		template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"node.gardener.cloud/critical-component": "true"}}, Spec: spec}
+		return appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "d", Namespace: "kube-system", UID: "uid"}, Spec: appsv1.DaemonSetSpec{Template: template}}
 	}
 	tolerant := corev1.PodSpec{Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}}
+	unlabelled := set(tolerant)
+	unlabelled.Spec.Template.Labels = nil
 	elsewhere := *tolerant.DeepCopy()
 	elsewhere.NodeSelector = map[string]string{"os": "windows"}
 	pod := func(ready corev1.ConditionStatus, annotations map[string]string) []corev1.Pod {
@@ -41,6 +44,7 @@ func TestReady(t *testing.T) {
 	}{
 		"nothing is critical":         {},
 		"not scheduled":               {sets: []appsv1.DaemonSet{set(tolerant)}, want: `DaemonSet "d" of namespace "kube-system" has no pod on the node yet`},
+		"without labelled pods":       {sets: []appsv1.DaemonSet{unlabelled}},
 		"not for this node":           {sets: []appsv1.DaemonSet{set(elsewhere)}},
 		"without toleration":          {sets: []appsv1.DaemonSet{set(corev1.PodSpec{})}},
 		"not ready":                   {sets: []appsv1.DaemonSet{set(tolerant)}, pods: pod("False", nil), want: `Pod "d-x" is not ready`},
