@@ -31,10 +31,35 @@ import (
 // inPlaceHashLength is the length of a hash in status.inPlaceUpdates.workerPoolToHashMap.
 const inPlaceHashLength = 16
 
+// notReserved is how the library of the original writes a quantity that is not set in what it hashes.
+const notReserved = "<nil>"
+
 // InPlaceHash is a hash of what nodes of a pool are brought to by an update in place: the minor version of Kubernetes, the version of the machine image,
 // the credentials, and the settings of the kubelet that need an empty node. The gardenlet compares it with the one that the extension has recorded when
-// all nodes were updated, so both must use this function.
+// all nodes were updated, so an extension must use this function.
 func InPlaceHash(pool, kubernetesVersion, imageVersion string, kubelet *corev1beta1.KubeletConfig, credentials *corev1beta1.ShootCredentials) (string, error) {
+	return inPlaceHash(pool, kubernetesVersion, imageVersion, kubelet, credentials, "")
+}
+
+// InPlaceHashes are the hashes that an extension may have recorded for the same nodes: InPlaceHash, and that of extensions with the library of the original.
+// They differ if something is reserved for Kubernetes, but not everything that can be, which is the rule.
+func InPlaceHashes(
+	pool, kubernetesVersion, imageVersion string, kubelet *corev1beta1.KubeletConfig, credentials *corev1beta1.ShootCredentials,
+) ([]string, error) {
+	var hashes []string
+	for _, unset := range []string{"", notReserved} {
+		hash, err := inPlaceHash(pool, kubernetesVersion, imageVersion, kubelet, credentials, unset)
+		if err != nil {
+			return nil, err
+		}
+		hashes = append(hashes, hash)
+	}
+	return hashes, nil
+}
+
+func inPlaceHash(
+	pool, kubernetesVersion, imageVersion string, kubelet *corev1beta1.KubeletConfig, credentials *corev1beta1.ShootCredentials, unset string,
+) (string, error) {
 	version, err := semver.NewVersion(kubernetesVersion)
 	if err != nil {
 		return "", fmt.Errorf("Kubernetes version %q of pool %q: %w", kubernetesVersion, pool, err)
@@ -49,7 +74,7 @@ func InPlaceHash(pool, kubernetesVersion, imageVersion string, kubelet *corev1be
 		}
 	}
 	var hashes strings.Builder
-	for _, part := range append(parts, kubeletFacts(kubelet)...) {
+	for _, part := range append(parts, kubeletFacts(kubelet, unset)...) {
 		hashes.WriteString(sha256Hex(part))
 	}
 	return sha256Hex(hashes.String())[:inPlaceHashLength], nil
@@ -71,13 +96,18 @@ func initiation(pool string, last *metav1.Time, pending []corev1beta1.PendingWor
 	return []string{last.UTC().String()}
 }
 
-func kubeletFacts(kubelet *corev1beta1.KubeletConfig) []string {
+// kubeletFacts are the settings of a kubelet that need an empty node. Quantities that are not reserved are written as unset.
+func kubeletFacts(kubelet *corev1beta1.KubeletConfig, unset string) []string {
 	if kubelet == nil {
 		return nil
 	}
 	var parts []string
 	if r := kubelet.KubeReserved; r != nil {
-		parts = append(parts, strings.Join([]string{quantity(r.CPU), quantity(r.Memory), quantity(r.PID), quantity(r.EphemeralStorage)}, "-"))
+		var values []string
+		for _, q := range []*resource.Quantity{r.CPU, r.Memory, r.PID, r.EphemeralStorage} {
+			values = append(values, quantity(q, unset))
+		}
+		parts = append(parts, strings.Join(values, "-"))
 	}
 	if e := kubelet.EvictionHard; e != nil {
 		var values []string
@@ -92,9 +122,9 @@ func kubeletFacts(kubelet *corev1beta1.KubeletConfig) []string {
 	return parts
 }
 
-func quantity(q *resource.Quantity) string {
+func quantity(q *resource.Quantity, unset string) string {
 	if q == nil {
-		return ""
+		return unset
 	}
 	return q.String()
 }

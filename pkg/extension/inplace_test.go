@@ -56,6 +56,35 @@ func TestInPlaceHash(t *testing.T) {
 	}
 }
 
+// The second hash is that of extensions with the library of the original. In each Shoot, CPU, memory and processes are reserved by default.
+func TestInPlaceHashes(t *testing.T) {
+	quantity := func(value string) *resource.Quantity { return new(resource.MustParse(value)) }
+	defaulted := corev1beta1.KubeletConfigReserved{CPU: quantity("80m"), Memory: quantity("1Gi"), PID: quantity("20k")}
+	all := defaulted
+	all.EphemeralStorage = quantity("1Gi")
+	for name, tc := range map[string]struct {
+		kubelet *corev1beta1.KubeletConfig
+		want    []string
+	}{
+		"nothing is reserved":    {want: []string{"d9295eeecfd1ab75", "d9295eeecfd1ab75"}},
+		"what is by default":     {kubelet: &corev1beta1.KubeletConfig{KubeReserved: &defaulted}, want: []string{"96d53d8b3ea726af", "7d36c4b98a8be608"}},
+		"everything is reserved": {kubelet: &corev1beta1.KubeletConfig{KubeReserved: &all}, want: []string{"cc9a70bbf9225efa", "cc9a70bbf9225efa"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := InPlaceHashes("a", "1.36.3", "1.0.0", tc.kubelet, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("InPlaceHashes() (-want +got):\n%s", diff)
+			}
+			if own, err := InPlaceHash("a", "1.36.3", "1.0.0", tc.kubelet, nil); err != nil || own != got[0] {
+				t.Errorf("InPlaceHash() is %q, %v", own, err)
+			}
+		})
+	}
+}
+
 func TestUpdateStrategy(t *testing.T) {
 	surge, unavailable := intstr.FromInt32(2), intstr.FromInt32(1)
 	for strategy, want := range map[corev1beta1.MachineUpdateStrategy]string{

@@ -1,6 +1,8 @@
 package observed
 
 import (
+	"slices"
+
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -30,13 +32,13 @@ func PendingUpdates(
 			image = ptr.Deref(pool.Machine.Image.Version, "")
 		}
 		kubernetes := shoot.Spec.Kubernetes
-		now, err := extension.InPlaceHash(pool.Name, operatingsystemconfig.KubernetesVersion(pool, kubernetes.Version), image,
+		now, err := extension.InPlaceHashes(pool.Name, operatingsystemconfig.KubernetesVersion(pool, kubernetes.Version), image,
 			pool.KubeletConfig(kubernetes.Kubelet), shoot.Status.Credentials)
 		if err != nil {
 			return nil, err
 		}
 		switch {
-		case now == before:
+		case slices.Contains(now, before):
 		case *pool.UpdateStrategy == corev1beta1.ManualInPlaceUpdate:
 			pending.ManualInPlaceUpdate = append(pending.ManualInPlaceUpdate, pool.Name)
 		default:

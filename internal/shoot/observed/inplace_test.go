@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -35,6 +36,7 @@ func TestPendingUpdates(t *testing.T) {
 	reported := &extensionsv1alpha1.InPlaceUpdatesWorkerStatus{WorkerPoolToHashMap: hashes}
 	both := &corev1beta1.PendingWorkerUpdates{AutoInPlaceUpdate: []string{"auto"}, ManualInPlaceUpdate: []string{"manual"}}
 	at := new(metav1.NewTime(time.Unix(1, 0)))
+	reserved := &corev1beta1.KubeletConfigReserved{CPU: new(resource.MustParse("80m")), Memory: new(resource.MustParse("1Gi")), PID: new(resource.MustParse("20k"))}
 	for name, tc := range map[string]struct {
 		change   func(*corev1beta1.Shoot)
 		reported *extensionsv1alpha1.InPlaceUpdatesWorkerStatus
@@ -90,6 +92,19 @@ func TestPendingUpdates(t *testing.T) {
 				s.Spec.Kubernetes.Kubelet = &corev1beta1.KubeletConfig{CPUManagerPolicy: new("static")}
 			},
 			reported: reported, want: both,
+		},
+		// As in every Shoot, nothing is reserved of the storage.
+		"hashes of extensions with the library of the original": {
+			change: func(s *corev1beta1.Shoot) {
+				s.Spec.Kubernetes.Kubelet = &corev1beta1.KubeletConfig{KubeReserved: reserved}
+			},
+			reported: &extensionsv1alpha1.InPlaceUpdatesWorkerStatus{WorkerPoolToHashMap: map[string]string{"auto": "ae31d8b4acc13e3f", "manual": "ae31d8b4acc13e3f"}},
+		},
+		"a minor version, with extensions with the library of the original": {
+			change: func(s *corev1beta1.Shoot) {
+				s.Spec.Kubernetes.Version, s.Spec.Kubernetes.Kubelet = "1.36.1", &corev1beta1.KubeletConfig{KubeReserved: reserved}
+			},
+			reported: &extensionsv1alpha1.InPlaceUpdatesWorkerStatus{WorkerPoolToHashMap: map[string]string{"auto": "ae31d8b4acc13e3f", "manual": "ae31d8b4acc13e3f"}}, want: both,
 		},
 		"rotated CAs": {
 			change: func(s *corev1beta1.Shoot) {
