@@ -43,6 +43,8 @@ type Values struct {
 	// Always requests reconciliation even if nothing has changed and the resource is ready. Otherwise only what is new, changed or not ready
 	// is reconciled.
 	Always bool
+	// Period is after how long reconciliation is requested again even if nothing has changed. Zero means never.
+	Period time.Duration
 	// Restore returns the state of a resource that is restored: one that was not reconciled on this seed yet. Nil means that none is.
 	Restore func(ctx context.Context, kind, name string) (State, error)
 	// Controller returns the ControllerInstallation that is responsible for resources of a kind and type, or nil if there is none, see ReadResponsible.
@@ -61,7 +63,8 @@ func Apply[T extensionsv1alpha1.Object](ctx context.Context, v Values, obj T, mu
 		if restores = v.Restore != nil && !Restored(obj); restores {
 			operation = constants.GardenerOperationWaitForState
 		}
-		if !v.Always && !restores && obj.GetUID() != "" && apiequality.Semantic.DeepEqual(before, obj) && Judge(obj).Ready {
+		if !v.Always && !restores && obj.GetUID() != "" && apiequality.Semantic.DeepEqual(before, obj) && Judge(obj).Ready &&
+			(v.Period == 0 || !Overdue(obj, v.Period, v.Clock.Now())) {
 			return nil
 		}
 		annotations := obj.GetAnnotations()

@@ -56,6 +56,16 @@ func Judge(obj extensionsv1alpha1.Object) Verdict {
 	return Verdict{Progress: last.Progress, Message: cmp.Or(last.Description, fmt.Sprintf("%s is %s", last.Type, last.State))}
 }
 
+// BucketPeriod is after how long the extension for a BackupBucket is requested again although nothing has changed: it may have to renew credentials that it
+// has generated, and only does when it is requested.
+const BucketPeriod = 12 * time.Hour
+
+// Overdue reports whether the last success of an extension was longer than a period ago. While the extension works on a request, nothing is. A period of zero
+// never ends.
+func Overdue(obj extensionsv1alpha1.Object, period time.Duration, now time.Time) bool {
+	return period > 0 && Judge(obj).Ready && now.Sub(reportedAt(obj)) > period
+}
+
 // Err returns why the resource is not ready, or nil if it is.
 func (v Verdict) Err() error {
 	switch {

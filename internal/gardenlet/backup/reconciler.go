@@ -107,6 +107,8 @@ type Reconciler[T client.Object, E extensionsv1alpha1.Object] struct {
 	// SyncPeriod is after how long an object is reconciled again although nothing has requested it: a gardenlet may not watch the credentials in
 	// the garden. Without new ones, nothing is written.
 	SyncPeriod time.Duration
+	// RequestPeriod is after how long the extension is requested again although nothing has changed. Zero means never.
+	RequestPeriod time.Duration
 	// Clock is for the status.
 	Clock clock.PassiveClock
 }
@@ -221,14 +223,14 @@ func (r *Reconciler[T, E]) apply(ctx context.Context, obj T) (extensionobject.Ve
 	return verdict, r.Kind.Applied(ctx, obj, resource, verdict.Ready)
 }
 
-// applyResource applies the extension resource, and requests its reconciliation if it or what it depends on has changed.
+// applyResource applies the extension resource, and requests its reconciliation if it or what it depends on has changed, or if the last one was long ago.
 func (r *Reconciler[T, E]) applyResource(ctx context.Context, name string, changed bool, write func(E)) (E, error) {
 	resource := empty[E]()
 	resource.SetName(name)
 	_, err := controllerutil.CreateOrPatch(ctx, r.SeedCache, resource, func() error {
-		before := resource.DeepCopyObject()
+		before, overdue := resource.DeepCopyObject(), extensionobject.Overdue(resource, r.RequestPeriod, r.Clock.Now())
 		write(resource)
-		if !changed && resource.GetUID() != "" && apiequality.Semantic.DeepEqual(before, resource) {
+		if !changed && !overdue && resource.GetUID() != "" && apiequality.Semantic.DeepEqual(before, resource) {
 			return nil
 		}
 		logf.FromContext(ctx).Info("Requesting reconciliation by the extension", "kind", r.KindName, "name", name)

@@ -219,6 +219,51 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
+// The extension may have to renew credentials that it has generated, and only does when it is requested.
+func TestExtensionIsRequestedAgainAfterAWhile(t *testing.T) {
+	for name, tc := range map[string]struct {
+		period  time.Duration
+		change  func(*extensionsv1alpha1.BackupBucket)
+		request bool
+	}{
+		"after the period": {period: 12 * time.Hour, request: true},
+		"before its end":   {period: 14 * time.Hour},
+		"without a period": {},
+		"while the extension has not begun": {period: 12 * time.Hour, change: func(b *extensionsv1alpha1.BackupBucket) {
+			b.Annotations["gardener.cloud/timestamp"] = time.Unix(0, 0).UTC().Format(time.RFC3339Nano)
+		}},
+		"while the extension works": {period: 12 * time.Hour, change: func(b *extensionsv1alpha1.BackupBucket) {
+			b.Status.LastOperation.State = corev1beta1.LastOperationStateProcessing
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			if _, _, err := f.reconcile(t); err != nil {
+				t.Fatal(err)
+			}
+			ago := time.Unix(0, 0).Add(-13 * time.Hour)
+			f.resource(t, func(b *extensionsv1alpha1.BackupBucket) {
+				delete(b.Annotations, "gardener.cloud/operation")
+				b.Annotations["gardener.cloud/timestamp"] = ago.UTC().Format(time.RFC3339Nano)
+				b.UID = "1" // the fake API server sets none
+				b.Status.LastOperation = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded, LastUpdateTime: metav1.NewTime(ago)}
+				if tc.change != nil {
+					tc.change(b)
+				}
+			})
+			f.reconciler.RequestPeriod = tc.period
+			if _, _, err := f.reconcile(t); err != nil {
+				t.Fatal(err)
+			}
+			f.resource(t, func(b *extensionsv1alpha1.BackupBucket) {
+				if requested := b.Annotations["gardener.cloud/operation"] == "reconcile"; requested != tc.request {
+					t.Errorf("the extension is requested: %t", requested)
+				}
+			})
+		})
+	}
+}
+
 // A pass may fail after it has written the copy. The next one finds the copy complete.
 func TestExtensionIsRequestedForNewCredentialsAfterAFailure(t *testing.T) {
 	f := newFixture(t)

@@ -21,6 +21,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/gardenlet/backup"
 	"gardener.cloud/gardener/internal/kube"
 )
@@ -56,6 +57,7 @@ func Add(mgr manager.Manager, v Values) error {
 		Watches(&extensionsv1alpha1.BackupBucket{}, sameName).
 		Complete(&backup.Reconciler[*corev1beta1.BackupBucket, *extensionsv1alpha1.BackupBucket]{
 			Kind: k, KindName: "BackupBucket", SeedName: v.SeedName,
-			GardenCache: k.gardenCache, GardenAPI: k.gardenAPI, SeedCache: k.seedCache, SeedAPI: v.SeedAPI, SyncPeriod: syncPeriod, Clock: v.Clock,
+			GardenCache: k.gardenCache, GardenAPI: k.gardenAPI, SeedCache: k.seedCache, SeedAPI: v.SeedAPI, SyncPeriod: syncPeriod,
+			RequestPeriod: extensionobject.BucketPeriod, Clock: v.Clock,
 		})
 }

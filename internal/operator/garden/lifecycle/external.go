@@ -184,6 +184,8 @@ func (s *state) backupTasks() []flow.Task {
 	region := ptr.Deref(backup.Region, ptr.Deref(s.garden.Spec.RuntimeCluster.Provider.Region, ""))
 	secret := corev1.SecretReference{Namespace: constants.GardenNamespace, Name: backup.SecretRef.Name}
 	v := extensionobject.Values{Client: s.RuntimeAPI, Clock: s.Clock}
+	ofBucket := v
+	ofBucket.Period = extensionobject.BucketPeriod
 	return []flow.Task{
 		awaitExtension(stage.ExtensionTimeout, "backup-bucket", "Waiting until BackupBucket is ready", func(ctx context.Context) error {
 			bucket := s.bucket()
@@ -191,7 +193,7 @@ func (s *state) backupTasks() []flow.Task {
 			if err != nil {
 				return err
 			}
-			if err := extensionobject.Apply(ctx, v, bucket, func(bucket *extensionsv1alpha1.BackupBucket) {
+			if err := extensionobject.Apply(ctx, ofBucket, bucket, func(bucket *extensionsv1alpha1.BackupBucket) {
 				metav1.SetMetaDataAnnotation(&bucket.ObjectMeta, extensionobject.AnnotationCredentials, credentials)
 				bucket.Spec = extensionsv1alpha1.BackupBucketSpec{DefaultSpec: spec(backup.Provider, backup.ProviderConfig), Region: region, SecretRef: secret}
 			}); err != nil {

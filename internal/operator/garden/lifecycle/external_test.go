@@ -2,10 +2,12 @@ package lifecycle
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -203,5 +205,12 @@ func TestBackupCredentials(t *testing.T) {
 	}
 	if third := requested(); third[0] == first[0] || third[1] == first[1] {
 		t.Errorf("not reconciled with other credentials: %v, before %v", third, first)
+	} else {
+		first = third
+	}
+	// The extension may have to renew credentials that it has generated.
+	l.Clock = clocktesting.NewFakePassiveClock(time.Now().Add(13 * time.Hour))
+	if fourth := requested(); fourth[0] == first[0] || fourth[1] != first[1] {
+		t.Errorf("after half a day, reconciled are %v, before %v; want only the bucket", fourth, first)
 	}
 }
