@@ -45,9 +45,27 @@ var embedding = []struct {
 	{netip.MustParsePrefix("2002::/16"), 2},       // 6to4, RFC 3056
 }
 
+// Translated returns the networks of IPv6 addresses to which a gateway may give the addresses of IPv4 networks: for NAT64 and 6to4, which policies have
+// to name beside the IPv4 network. What is no IPv4 network has none. Of networks with a NAT64 prefix of their own, it is 64:ff9b:1::/96.
+func Translated(networks []string) []string {
+	var translated []string
+	for _, network := range prefixes(networks) {
+		if !network.Addr().Is4() {
+			continue
+		}
+		ipv4 := network.Addr().As4()
+		for _, e := range embedding {
+			address := e.network.Addr().As16()
+			copy(address[e.at:], ipv4[:])
+			translated = append(translated, netip.PrefixFrom(netip.AddrFrom16(address), e.at*8+network.Bits()).Masked().String())
+		}
+	}
+	return translated
+}
+
 // plain returns an address without its zone, and as IPv4 address if it leads to one.
 func plain(address netip.Addr) netip.Addr {
-	address = address.Unmap().WithZone("")
+	address = unmapped(address)
 	for _, e := range embedding {
 		if e.network.Contains(address) {
 			all := address.As16()
@@ -56,6 +74,8 @@ func plain(address netip.Addr) netip.Addr {
 	}
 	return address
 }
+
+func unmapped(address netip.Addr) netip.Addr { return address.Unmap().WithZone("") }
 
 func contain(networks []netip.Prefix, address netip.Addr) bool {
 	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(address) })
@@ -99,7 +119,7 @@ func Host(host string) string {
 func Outside(networks ...string) func(host string) string {
 	own := prefixes(networks)
 	return func(host string) string {
-		if address, err := netip.ParseAddr(host); err == nil && contain(own, plain(address)) {
+		if address, err := netip.ParseAddr(host); err == nil && (contain(own, unmapped(address)) || contain(own, plain(address))) {
 			return "must not be an address in the seed"
 		}
 		return Host(host)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -47,6 +48,28 @@ func TestURL(t *testing.T) {
 			t.Errorf("URL(%q) = %v, want no error", raw, errs)
 		case want != "" && (len(errs) != 1 || errs[0].Field != "issuer" || !strings.Contains(errs[0].Detail, want)):
 			t.Errorf("URL(%q) = %v, want an error of issuer with %q", raw, errs, want)
+		}
+	}
+}
+
+func TestTranslated(t *testing.T) {
+	got := Translated([]string{"10.0.0.0/8", "192.0.2.1/32", "2001:db8::/32", "x"})
+	want := []string{
+		"64:ff9b::a00:0/104", "64:ff9b:1::a00:0/104", "2002:a00::/24", "64:ff9b::c000:201/128", "64:ff9b:1::c000:201/128", "2002:c000:201::/48",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Translated() (-want +got):\n%s", diff)
+	}
+}
+
+func TestOutside(t *testing.T) {
+	blocked := Outside("10.1.0.0/16", "2002::/16", "2001:db8::/32")
+	for host, want := range map[string]bool{
+		"10.1.2.3": true, "::ffff:10.1.2.3": true, "64:ff9b::a01:203": true, "2001:db8::1": true, "2002:808:808::1": true,
+		"10.2.2.3": false, "64:ff9b::a02:203": false, "2001:db9::1": false, "example.com": false,
+	} {
+		if reason := blocked(host); reason != "" != want {
+			t.Errorf("%s: %q, want a reason: %v", host, reason, want)
 		}
 	}
 }

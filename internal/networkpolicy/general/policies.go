@@ -25,6 +25,9 @@ type Networks struct {
 // dnsPorts are the ports of DNS: that of the Service, and that of its pods.
 var dnsPorts = []int32{53, 8053}
 
+// sixToFour is the range of RFC 3056.
+const sixToFour = "2002::/16"
+
 var (
 	everywhere = []string{"0.0.0.0/0", "::/0"}
 	// private are the ranges of RFC 1918, RFC 6598 and RFC 4193.
@@ -38,20 +41,30 @@ var (
 	nodeLocalDNS = []string{"169.254.20.10/32", "fd30:1319:f1e:230b::1/128"}
 )
 
+// translated returns networks with those of IPv6 that lead to them: in a cluster with NAT64 or 6to4, an address of IPv4 can be reached by one of IPv6,
+// to which no rule for IPv4 applies.
+func translated(networks ...[]string) []string {
+	all := slices.Concat(networks...)
+	return append(all, destination.Translated(all)...)
+}
+
 // policies are those of every namespace: all traffic is denied that pods have no label for. The endpoints are those of the API server of
 // the cluster.
 func policies(networks Networks, endpoints []endpoint) []*networkingv1.NetworkPolicy {
-	networks.Blocked = slices.Concat(alwaysBlocked, networks.Blocked)
+	networks.Own, networks.Blocked = translated(networks.Own), translated(alwaysBlocked, networks.Blocked)
 	blocked := labelled("allow-to-blocked-cidrs", constants.NetworkPolicyToBlockedCIDRs)
 	for _, cidr := range minimal(networks.Blocked) {
 		blocked.Spec.Egress = append(blocked.Spec.Egress, to(cidr))
 	}
 	publicNetworks := labelled("allow-to-public-networks", constants.NetworkPolicyToPublicNetworks)
 	for _, cidr := range everywhere {
-		publicNetworks.Spec.Egress = append(publicNetworks.Spec.Egress, toAllBut(cidr, slices.Concat(private, networks.Own, networks.Blocked))...)
+		publicNetworks.Spec.Egress = append(publicNetworks.Spec.Egress, toAllBut(cidr, slices.Concat(translated(private), networks.Own, networks.Blocked))...)
 	}
 	privateNetworks := labelled("allow-to-private-networks", constants.NetworkPolicyToPrivateNetworks)
-	for _, cidr := range private {
+	for _, cidr := range translated(private) {
+		if within(cidr, sixToFour) { // private addresses have none that lead to them
+			continue
+		}
 		privateNetworks.Spec.Egress = append(privateNetworks.Spec.Egress, toAllBut(cidr, slices.Concat(networks.Own, networks.Blocked))...)
 	}
 	apiServer := labelled("allow-to-runtime-apiserver", constants.NetworkPolicyToRuntimeAPIServer)
@@ -124,7 +137,7 @@ func ToDNS() networkingv1.NetworkPolicyEgressRule {
 func ToWorld(networks Networks) []networkingv1.NetworkPolicyEgressRule {
 	var rules []networkingv1.NetworkPolicyEgressRule
 	for _, cidr := range everywhere {
-		rules = append(rules, toAllBut(cidr, slices.Concat(alwaysBlocked, networks.Own, networks.Blocked))...)
+		rules = append(rules, toAllBut(cidr, translated(alwaysBlocked, networks.Own, networks.Blocked))...)
 	}
 	return rules
 }

@@ -70,6 +70,20 @@ func TestReach(t *testing.T) {
 				"10.1.2.3", "10.2.0.1", "172.30.0.2", // pods of other shoots, Services and nodes of the seed
 			},
 		},
+		"a control plane of a seed with a gateway between IPv6 and IPv4": {
+			networks: Networks{Own: own, Blocked: []string{"10.9.0.0/16", "2001:db8:9::/48"}},
+			pod:      controlPlane,
+			yes:      []string{"64:ff9b::808:808", "64:ff9b:1::808:808", "2002:808:808::1", "64:ff9b::a03:1", "64:ff9b::c0a8:101"},
+			no: []string{
+				"64:ff9b::a9fe:a9fe", "64:ff9b:1::a9fe:a9fe", "2002:a9fe:a9fe::1", "64:ff9b::6464:64c8", // metadata services
+				"64:ff9b::a01:203", "64:ff9b:1::a01:203", "64:ff9b::a02:1", "64:ff9b::ac1e:2", "2002:a01:203::1", // pods, Services and nodes
+				"64:ff9b::a09:101", "2001:db8:9::1",
+			},
+		},
+		"a pod that reaches public networks only, with such a gateway": {
+			networks: Networks{Own: own}, pod: with(constants.NetworkPolicyToPublicNetworks),
+			yes: []string{"64:ff9b::808:808"}, no: []string{"64:ff9b::a03:1", "64:ff9b::c0a8:101", "64:ff9b::a9fe:a9fe", "2002:a03:1::1"},
+		},
 		"a control plane of a seed with blocked ranges": {
 			networks: Networks{Own: own, Blocked: []string{"192.168.0.0/16", "10.9.0.0/16", "8.8.8.0/24"}},
 			pod:      controlPlane,
