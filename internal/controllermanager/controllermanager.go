@@ -98,7 +98,7 @@ func Component() process.Component[Config] {
 			options.Controller.ReconciliationTimeout = reconciliationTimeout
 		},
 		Wire: func(ctx context.Context, p *process.Process, c *Config) error {
-			return AddControllers(ctx, p.Manager, &c.Controllers, destination.Host)
+			return AddControllers(ctx, p.Manager, &c.Controllers, destination.Public(c.Controllers.Plant.AllowCIDRs...))
 		},
 	}
 }
@@ -116,7 +116,7 @@ var Trim toolscache.TransformFunc = func(in any) (any, error) {
 	return obj, nil
 }
 
-// AddControllers adds all controllers to a manager. The configuration has its defaults. What blocked returns, such as destination.Host, is why not to connect
+// AddControllers adds all controllers to a manager. The configuration has its defaults. What blocked returns, such as destination.Public, is why not to connect
 // to a host that a tenant names, or "".
 func AddControllers(
 	ctx context.Context, mgr manager.Manager, c *controllermanagerconfigv1alpha1.ControllerManagerControllerConfiguration, blocked func(host string) string,

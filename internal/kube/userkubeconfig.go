@@ -3,8 +3,10 @@ package kube
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"time"
 
+	"golang.org/x/net/http/httpproxy"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -55,7 +57,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
 // HTTPClientOfUser returns a client for such a configuration. It does not connect to a blocked address either if the name of the server resolves to
-// it. Its transport is not one of those that client-go keeps forever; CloseIdleConnections of the client closes its connections.
+// it, unless the environment of the process names a proxy for it, which is the operator's and resolves names itself. Its transport is not one of those that client-go keeps forever; CloseIdleConnections of the client closes its connections.
 //
 // It uses HTTP/1.1 only: the end of a request closes its connection then. With HTTP/2, a server that does not read what it is sent, such as answers to its
 // pings, blocks reads of other responses without regard to their contexts. Nor does it ask for compressed responses, so that limits of their size are limits.
@@ -64,10 +66,18 @@ func HTTPClientOfUser(config *rest.Config, blocked func(host string) string) (*h
 	if err != nil {
 		return nil, err
 	}
+	dialer := destination.Dialer(blocked)
+	proxy, err := proxyFor(config.Host)
+	if err != nil {
+		return nil, err
+	}
+	if proxy != nil {
+		dialer = destination.Dialer(func(string) string { return "" }) // all connections are to the proxy
+	}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, TLSClientConfig: tls, DialContext: destination.Dialer(blocked).DialContext,
+		Proxy: http.ProxyURL(proxy), TLSClientConfig: tls, DialContext: dialer.DialContext,
 		TLSHandshakeTimeout: handshakeTimeout, IdleConnTimeout: handshakeTimeout, Protocols: &protocols, DisableCompression: true,
 	}
 	wrapped, err := rest.HTTPWrappersForConfig(config, transport)
@@ -75,6 +85,15 @@ func HTTPClientOfUser(config *rest.Config, blocked func(host string) string) (*h
 		return nil, err
 	}
 	return &http.Client{Transport: closable{wrapped, transport}, Timeout: config.Timeout}, nil
+}
+
+// proxyFor returns the proxy for a server according to the environment, or nil if there is none.
+func proxyFor(server string) (*url.URL, error) {
+	target, err := url.Parse(server)
+	if err != nil {
+		return nil, errors.New("the server is not a URL") // the error quotes it
+	}
+	return httpproxy.FromEnvironment().ProxyFunc()(target)
 }
 
 // closable lets http.Client.CloseIdleConnections reach a transport through its wrappers.

@@ -76,6 +76,50 @@ func TestHTTPClientOfUser(t *testing.T) {
 	}
 }
 
+// A proxy is the operator's, who may have it in a network that servers of users must not be in.
+func TestProxyOfUser(t *testing.T) {
+	asked := make(chan string, 1)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.Method + " " + r.Host
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer proxy.Close()
+	t.Setenv("HTTPS_PROXY", proxy.URL)
+	t.Setenv("NO_PROXY", ".internal.example")
+	blocked := destination.Public()
+	for server, want := range map[string]string{"https://a.example": "CONNECT a.example:443", "https://10.0.0.1": ""} {
+		config, err := ConfigOfUser([]byte(kubeconfigOf("{token: t}", "{server: '"+server+"'}")), blocked)
+		if want == "" {
+			if err == nil {
+				t.Errorf("%s may be requested from the proxy", server)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := HTTPClientOfUser(config, blocked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := c.Get(server) //nolint:noctx // of a test
+		if err == nil {
+			t.Fatal(errors.Join(errors.New(response.Status), response.Body.Close()))
+		}
+		select {
+		case got := <-asked:
+			if got != want {
+				t.Errorf("the proxy was asked for %q, want %q", got, want)
+			}
+		default:
+			t.Errorf("the proxy was not asked: %v", err)
+		}
+	}
+	if proxy, err := proxyFor("https://b.internal.example"); proxy != nil || err != nil {
+		t.Errorf("a server without a proxy has %v: %v", proxy, err)
+	}
+}
+
 // A server cannot choose HTTP/2, nor compress what it sends, and its connections can be closed.
 func TestProtocolOfUser(t *testing.T) {
 	closed := make(chan struct{})

@@ -126,6 +126,38 @@ func Outside(networks ...string) func(host string) string {
 	}
 }
 
+// private are networks that are not part of the internet.
+var private = prefixes([]string{
+	"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", // RFC 1918
+	"100.64.0.0/10",             // RFC 6598
+	"0.0.0.0/8", "192.0.0.0/24", // RFC 6890
+	"198.18.0.0/15",            // RFC 2544
+	"240.0.0.0/4",              // RFC 1112
+	"fc00::/7",                 // RFC 4193
+	"fec0::/10",                // RFC 3879
+	"2001:2::/48", "5f00::/16", // RFC 5180, RFC 9602
+})
+
+// Public returns Host that also returns why not to connect to an address of a private network, but for those in allowed networks. It is for a Dialer,
+// which knows the addresses of names.
+func Public(allowed ...string) func(host string) string {
+	exceptions := prefixes(allowed)
+	return func(host string) string {
+		if reason := Host(host); reason != "" {
+			return reason
+		}
+		address, err := netip.ParseAddr(host)
+		if err != nil {
+			return ""
+		}
+		own, leadsTo := unmapped(address), plain(address)
+		if (contain(private, own) || contain(private, leadsTo)) && !contain(exceptions, own) && !contain(exceptions, leadsTo) {
+			return "must not be an address of a private network"
+		}
+		return ""
+	}
+}
+
 // URL checks the host of a URL. What is no URL with a host has no error here. Errors have no values, as the URL may be of a kubeconfig.
 func URL(raw string, path *field.Path) field.ErrorList { return URLOf(raw, path, Host) }
 

@@ -73,3 +73,23 @@ func TestOutside(t *testing.T) {
 		}
 	}
 }
+
+func TestPublic(t *testing.T) {
+	blocked := Public("10.1.0.0/16", "fd01::/16")
+	for host, want := range map[string]string{
+		"8.8.8.8": "", "2001:db8::1": "", "64:ff9b::808:808": "", "api.example.com": "", "10.1.2.3": "", "fd01::1": "", "64:ff9b::a01:203": "", "::ffff:10.1.2.3": "",
+		"10.2.2.3": "private", "172.16.0.1": "private", "192.168.1.1": "private", "100.64.0.1": "private", "fd02::1": "private", "198.18.0.1": "private",
+		"::ffff:10.2.2.3": "private", "64:ff9b::a02:203": "private", "2002:c0a8:101::1": "private", "fec0::1": "private", "fd02::1%eth0": "private",
+		"127.0.0.1": "itself", "169.254.169.254": "metadata", "kubernetes.default.svc": "Service", "fd00:ec2::254": "metadata",
+	} {
+		if reason := blocked(host); (reason == "") != (want == "") || !strings.Contains(reason, want) {
+			t.Errorf("%s: %q, want %q", host, reason, want)
+		}
+	}
+	// What is no address of the outside is never one.
+	for _, host := range []string{"127.0.0.1", "169.254.169.254", "::1"} {
+		if Public("0.0.0.0/0", "::/0")(host) == "" {
+			t.Errorf("%s is allowed", host)
+		}
+	}
+}

@@ -154,6 +154,11 @@ type GardenerControllerManagerConfig struct {
 	// +optional
 	DefaultProjectQuotas []ProjectQuotaConfiguration `json:"defaultProjectQuotas,omitempty"`
 
+	// PlantAllowCIDRs are private networks in which the API servers of Plants may be. Without them, only public addresses are connected to. A
+	// NetworkPolicy has to allow them, too. The original has no such field.
+	// +optional
+	PlantAllowCIDRs []string `json:"plantAllowCIDRs,omitempty"`
+
 	// LogLevel is the level of the log. Defaults to info.
 	// +kubebuilder:validation:Enum=info;debug;error
 	// +kubebuilder:default="info"

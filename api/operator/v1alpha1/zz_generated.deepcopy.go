@@ -1149,6 +1149,11 @@ func (in *GardenerControllerManagerConfig) DeepCopyInto(out *GardenerControllerM
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.PlantAllowCIDRs != nil {
+		in, out := &in.PlantAllowCIDRs, &out.PlantAllowCIDRs
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.LogLevel != nil {
 		in, out := &in.LogLevel, &out.LogLevel
 		*out = new(string)

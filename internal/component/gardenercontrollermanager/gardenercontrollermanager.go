@@ -3,6 +3,7 @@ package gardenercontrollermanager
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -117,6 +118,9 @@ func Configuration(config *operatorv1alpha1.GardenerControllerManagerConfig) con
 		return out
 	}
 	out.LogLevel, out.FeatureGates = ptr.Deref(config.LogLevel, ""), maps.Clone(config.FeatureGates)
+	if len(config.PlantAllowCIDRs) > 0 {
+		out.Controllers.Plant = &controllermanagerconfigv1alpha1.PlantControllerConfiguration{AllowCIDRs: slices.Clone(config.PlantAllowCIDRs)}
+	}
 	for _, quota := range config.DefaultProjectQuotas {
 		selector := quota.ProjectSelector.DeepCopy()
 		if selector == nil {

@@ -45,7 +45,7 @@ func TestConfiguration(t *testing.T) {
 	for file, config := range map[string]*operatorv1alpha1.GardenerControllerManagerConfig{
 		"configuration-default.yaml": nil,
 		"configuration-full.yaml": {
-			LogLevel: new("debug"), FeatureGates: map[string]bool{"Some": true},
+			LogLevel: new("debug"), FeatureGates: map[string]bool{"Some": true}, PlantAllowCIDRs: []string{"10.9.0.0/16"},
 			DefaultProjectQuotas: []operatorv1alpha1.ProjectQuotaConfiguration{
 				{Config: hard("2"), ProjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"trial": "true"}}},
 				{Config: hard("100")},

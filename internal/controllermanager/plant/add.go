@@ -30,7 +30,7 @@ type Values struct {
 	ConcurrentSyncs int
 	// SyncPeriod is how often each cluster is checked.
 	SyncPeriod time.Duration
-	// Blocked returns why not to connect to a host, or "", as destination.Host does. Kubeconfigs are those of tenants.
+	// Blocked returns why not to connect to a host, or "", as destination.Public does. Kubeconfigs are those of tenants.
 	Blocked func(host string) string
 	// Clock returns the time.
 	Clock clock.PassiveClock

@@ -204,6 +204,7 @@ func TestHostileKubeconfigs(t *testing.T) {
 		"this pod":           {valid, destination.Host, "clusters[0].cluster.server"},
 		"a metadata service": {replaced(server.URL, "https://169.254.169.254"), destination.Host, "clusters[0].cluster.server"},
 		"a Service":          {replaced(server.URL, "https://kube-apiserver.garden.svc"), destination.Host, "clusters[0].cluster.server"},
+		"a private network":  {replaced(server.URL, "https://10.0.0.1"), destination.Public("10.1.0.0/16"), "clusters[0].cluster.server"},
 		"without encryption": {replaced("https://", "http://"), anywhere, "clusters[0].cluster.server"},
 		"nothing":            {"", anywhere, `has no key "kubeconfig"`},
 		"not a kubeconfig":   {"~secret~: [", anywhere, "must be a YAML or JSON object"},

@@ -82,14 +82,14 @@ func TestControllerManager(t *testing.T) {
 		func(c *controllermanagerconfigv1alpha1.ControllerManagerConfiguration) {
 			c.LeaderElection.LeaseDuration, c.LeaderElection.ResourceLock, c.LeaderElection.ResourceName = *seconds(5), "endpoints", ""
 			c.Controllers.Bastion.ConcurrentSyncs, c.Controllers.Bastion.MaxLifetime = new(-1), seconds(0)
-			c.Controllers.Plant.ConcurrentSyncs, c.Controllers.Plant.SyncPeriod = new(-1), seconds(0)
+			c.Controllers.Plant.ConcurrentSyncs, c.Controllers.Plant.SyncPeriod, c.Controllers.Plant.AllowCIDRs = new(-1), seconds(0), []string{"10.0.0.0/8", "10.0.0.1"}
 			c.Controllers.ShootRetry.RetryJitterPeriod = seconds(-1)
 			c.Controllers.Event = &controllermanagerconfigv1alpha1.EventControllerConfiguration{TTLNonShootEvents: seconds(-1)}
 			c.Controllers.SeedExtensionsCheck.ConditionThresholds = []controllermanagerconfigv1alpha1.ConditionThreshold{{Duration: *seconds(-1)}}
 			c.Controllers.Project.Quotas = []controllermanagerconfigv1alpha1.QuotaConfiguration{{ProjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}}}
 		},
 		"leaderElection.leaseDuration", "leaderElection.resourceLock", "leaderElection.resourceName", "controllers.bastion.concurrentSyncs",
-		"controllers.plant.concurrentSyncs", "controllers.bastion.maxLifetime", "controllers.plant.syncPeriod", "controllers.shootRetry.retryJitterPeriod", "controllers.event.ttlNonShootEvents",
+		"controllers.plant.concurrentSyncs", "controllers.bastion.maxLifetime", "controllers.plant.syncPeriod", "controllers.plant.allowCIDRs[1]", "controllers.shootRetry.retryJitterPeriod", "controllers.event.ttlNonShootEvents",
 		"controllers.seedExtensionsCheck.conditionThresholds[0].type", "controllers.seedExtensionsCheck.conditionThresholds[0].duration",
 		"controllers.project.quotas[0].config.spec.hard", "controllers.project.quotas[0].projectSelector.matchLabels",
 	)

@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	controllermanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/controllermanager/v1alpha1"
+	"gardener.cloud/gardener/internal/validation/cidr"
 )
 
 // ValidateControllerManager checks the configuration of the gardener-controller-manager.
@@ -74,6 +75,7 @@ func controllerManagerControllers(c *controllermanagerconfigv1alpha1.ControllerM
 		namedDuration{path.Child("shootRetry", "retryPeriod"), c.ShootRetry.RetryPeriod},
 		namedDuration{path.Child("managedSeedSet", "syncPeriod"), &c.ManagedSeedSet.SyncPeriod},
 	)...)
+	errs = append(errs, cidr.Validate(cidr.List(path.Child("plant", "allowCIDRs"), c.Plant.AllowCIDRs)...)...)
 	if jitter := c.ShootRetry.RetryJitterPeriod; jitter != nil && jitter.Duration < 0 {
 		errs = append(errs, field.Invalid(path.Child("shootRetry", "retryJitterPeriod"), jitter.Duration.String(), "must not be negative"))
 	}

@@ -17,6 +17,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+	"gardener.cloud/gardener/internal/validation/cidr"
 	"gardener.cloud/gardener/internal/validation/core"
 )
 
@@ -169,6 +170,7 @@ func gardener(virtual *operatorv1alpha1.VirtualCluster, providers sets.Set[strin
 		errs = append(errs, resourceAdmission(admission.ResourceAdmissionConfiguration, path.Child("gardenerAdmissionController", "resourceAdmissionConfiguration"))...)
 	}
 	if manager := config.GardenerControllerManager; manager != nil {
+		errs = append(errs, cidr.Validate(cidr.List(path.Child("gardenerControllerManager", "plantAllowCIDRs"), manager.PlantAllowCIDRs)...)...)
 		for i, quota := range manager.DefaultProjectQuotas {
 			path := path.Child("gardenerControllerManager", "defaultProjectQuotas").Index(i)
 			if len(quota.Config.Spec.Hard) == 0 {

@@ -152,7 +152,9 @@ func TestGarden(t *testing.T) {
 				GardenerAdmissionController: &operatorv1alpha1.GardenerAdmissionControllerConfig{ResourceAdmissionConfiguration: &operatorv1alpha1.ResourceAdmissionConfiguration{
 					Limits: []operatorv1alpha1.ResourceLimit{{}, {APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*"}, Count: new(int64(-1))}},
 				}},
-				GardenerControllerManager: &operatorv1alpha1.GardenerControllerManagerConfig{DefaultProjectQuotas: []operatorv1alpha1.ProjectQuotaConfiguration{{}}},
+				GardenerControllerManager: &operatorv1alpha1.GardenerControllerManagerConfig{
+					DefaultProjectQuotas: []operatorv1alpha1.ProjectQuotaConfiguration{{}}, PlantAllowCIDRs: []string{"10.0.0.0/8", "10.0.0.1"},
+				},
 				GardenerDashboard: &operatorv1alpha1.GardenerDashboardConfig{
 					EnableTokenLogin: new(false), Domain: &operatorv1alpha1.DNSDomain{Name: "d.example.com", Provider: new("nobody")},
 					GitHub: &operatorv1alpha1.DashboardGitHub{}, Terminal: &operatorv1alpha1.DashboardTerminal{},
@@ -165,7 +167,8 @@ func TestGarden(t *testing.T) {
 			"forbidden spec.virtualCluster.gardener.gardenerAPIServer.encryptionConfig.resources[1]", "invalid spec.virtualCluster.gardener.gardenerAPIServer.encryptionConfig.resources[2]",
 			"invalid spec.virtualCluster.gardener.gardenerAPIServer.goAwayChance", "invalid spec.virtualCluster.gardener.gardenerAPIServer.requests.maxMutatingInflight",
 			"invalid spec.virtualCluster.gardener.gardenerAPIServer.shootAdminKubeconfigMaxExpiration",
-			"invalid spec.virtualCluster.gardener.gardenerAdmissionController.resourceAdmissionConfiguration.limits[1].count", "invalid spec.virtualCluster.gardener.gardenerDashboard.domain.provider",
+			"invalid spec.virtualCluster.gardener.gardenerAdmissionController.resourceAdmissionConfiguration.limits[1].count",
+			"invalid spec.virtualCluster.gardener.gardenerControllerManager.plantAllowCIDRs[1]", "invalid spec.virtualCluster.gardener.gardenerDashboard.domain.provider",
 			"invalid spec.virtualCluster.gardener.gardenerDashboard.enableTokenLogin", "invalid spec.virtualCluster.gardener.gardenerDiscoveryServer.domain.name",
 			"invalid spec.virtualCluster.gardener.gardenerResourceManager.additionalTargetNamespaces[2]",
 			"required spec.virtualCluster.gardener.gardenerAdmissionController.resourceAdmissionConfiguration.limits[0]",

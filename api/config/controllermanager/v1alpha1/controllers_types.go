@@ -208,6 +208,11 @@ type PlantControllerConfiguration struct {
 	// SyncPeriod is how often each cluster is checked. Defaults to 30s.
 	// +optional
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
+
+	// AllowCIDRs are private networks in which the API servers of clusters may be. Without them, only public addresses are connected to: the members of
+	// projects choose the addresses. Those of this process itself, link-local ones and metadata services are never connected to.
+	// +optional
+	AllowCIDRs []string `json:"allowCIDRs,omitempty"`
 }
 
 // ProjectControllerConfiguration configures the controllers for Projects.

@@ -486,6 +486,11 @@ func (in *PlantControllerConfiguration) DeepCopyInto(out *PlantControllerConfigu
 		*out = new(v1.Duration)
 		**out = **in
 	}
+	if in.AllowCIDRs != nil {
+		in, out := &in.AllowCIDRs, &out.AllowCIDRs
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	return
 }
 
