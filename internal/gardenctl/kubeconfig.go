@@ -15,6 +15,7 @@ import (
 
 	authenticationv1alpha1 "gardener.cloud/gardener/api/authentication/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	validation "gardener.cloud/gardener/internal/validation/kubeconfig" // this package has a type with the name of the other
 )
 
 const (
@@ -69,11 +70,20 @@ func (c *cli) requestKubeconfig(ctx context.Context, p *place, a access) (*clien
 	if err != nil {
 		return nil, until, c.explainShoot(err, p)
 	}
+	config, err := loadOfGarden(raw)
+	return config, until, err
+}
+
+// loadOfGarden reads a kubeconfig that a garden has sent. Clients of it must neither run what the garden likes, nor read files of the user.
+func loadOfGarden(raw []byte) (*clientcmdapi.Config, error) {
+	if errs := validation.SelfContained(raw, nil); len(errs) > 0 {
+		return nil, fmt.Errorf("the kubeconfig in the garden's response is not used: %w", validation.Summary(errs))
+	}
 	config, err := clientcmd.Load(raw)
 	if err != nil {
-		return nil, until, errors.New("the garden's response is not a kubeconfig") // the original error could quote credentials
+		return nil, errors.New("the garden's response is not a kubeconfig") // the original error could quote credentials
 	}
-	return config, until, nil
+	return config, nil
 }
 
 func (c *cli) kubeconfigCommand() *cobra.Command {

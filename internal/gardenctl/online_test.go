@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	authenticationv1alpha1 "gardener.cloud/gardener/api/authentication/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
@@ -370,5 +371,33 @@ func TestGetPages(t *testing.T) {
 		if want := []string{" 500", "more 500"}; !slices.Equal(requested, want) {
 			t.Errorf("-o %q: requested %q, want %q", output, requested, want)
 		}
+	}
+}
+
+// A garden issues credentials, and has no say in what runs on the computer of its users, nor in which of their files are sent where.
+func TestKubeconfigOfGardenIsSelfContained(t *testing.T) {
+	for name, tc := range map[string]struct{ user, cluster, refused string }{
+		"credentials":     {user: `{"token":"t"}`},
+		"a program":       {user: `{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"touch","args":["MARK"],"interactiveMode":"Never"}}`, refused: "users[0].user.exec"},
+		"a plugin":        {user: `{"auth-provider":{"name":"gcp","config":{"cmd-path":"touch"}}}`, refused: "users[0].user.auth-provider"},
+		"a file of users": {user: `{"tokenFile":"/home/a/.ssh/id_rsa"}`, refused: "users[0].user.tokenFile"},
+		"a file of a CA":  {user: `{"token":"t"}`, cluster: `,"certificate-authority":"/dev/zero"`, refused: "clusters[0].cluster.certificate-authority"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mark := filepath.Join(t.TempDir(), "mark")
+			kubeconfig := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"a","clusters":[{"name":"a","cluster":{"server":"https://127.0.0.1:1"%s}}],
+"contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],"users":[{"name":"a","user":%s}]}`, tc.cluster, strings.Replace(tc.user, "MARK", mark, 1))
+			run := online(t, answers{"POST " + shootPath + "/adminkubeconfig": object(&authenticationv1alpha1.AdminKubeconfigRequest{
+				TypeMeta: metav1.TypeMeta{APIVersion: authenticationv1alpha1.SchemeGroupVersion.String(), Kind: "AdminKubeconfigRequest"},
+				Status:   authenticationv1alpha1.AdminKubeconfigRequestStatus{Kubeconfig: []byte(kubeconfig), ExpirationTimestamp: metav1.NewTime(now.Add(time.Hour))},
+			})})
+			code, out, errOut := run("kubeconfig", "crazy-botany", "-o", "json")
+			if (code != 0) != (tc.refused != "") || !strings.Contains(errOut, tc.refused) || tc.refused != "" && out != "" {
+				t.Errorf("exit code %d, output %q, error %q, want %q", code, out, errOut, tc.refused)
+			}
+			if _, err := os.Stat(mark); err == nil {
+				t.Error("the program ran")
+			}
+		})
 	}
 }
