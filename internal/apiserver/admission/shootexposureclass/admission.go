@@ -95,11 +95,11 @@ func merge(shoot *corev1beta1.Shoot, scheduling *corev1beta1.ExposureClassSchedu
 				own.MatchExpressions = append(own.MatchExpressions, expression)
 			}
 		}
-		for _, provider := range wanted.ProviderTypes {
-			if !slices.Contains(own.ProviderTypes, provider) {
-				own.ProviderTypes = append(own.ProviderTypes, provider)
-			}
+		common, ok := commonProviders(own.ProviderTypes, wanted.ProviderTypes)
+		if !ok {
+			return fmt.Errorf("spec.seedSelector.providerTypes is %v, but the class has %v", own.ProviderTypes, wanted.ProviderTypes)
 		}
+		own.ProviderTypes = common
 	}
 	for _, toleration := range scheduling.Tolerations {
 		if !slices.ContainsFunc(shoot.Spec.Tolerations, func(t corev1beta1.Toleration) bool { return t.Key == toleration.Key }) {
@@ -107,4 +107,20 @@ func merge(shoot *corev1beta1.Shoot, scheduling *corev1beta1.ExposureClassSchedu
 		}
 	}
 	return nil
+}
+
+// everyProvider in a selector selects seeds of all types.
+const everyProvider = "*"
+
+// commonProviders returns the types of seeds that both a Shoot and its class allow: another type of the Shoot must not add seeds to those of the class.
+// An empty list leaves it to the other one. It is false if there is no such type.
+func commonProviders(own, wanted []string) ([]string, bool) {
+	switch {
+	case len(wanted) == 0, len(own) > 0 && slices.Contains(wanted, everyProvider):
+		return own, true
+	case len(own) == 0, slices.Contains(own, everyProvider):
+		return wanted, true
+	}
+	common := slices.DeleteFunc(slices.Clone(own), func(provider string) bool { return !slices.Contains(wanted, provider) })
+	return common, len(common) > 0
 }

@@ -19,6 +19,9 @@ func TestAdmit(t *testing.T) {
 		SeedSelector: selector("internet", "local"), Tolerations: []corev1beta1.Toleration{{Key: "exposed"}},
 	}}
 	plain := &corev1beta1.ExposureClass{ObjectMeta: metav1.ObjectMeta{Name: "plain"}}
+	everywhere := &corev1beta1.ExposureClass{ObjectMeta: metav1.ObjectMeta{Name: "everywhere"}, Scheduling: &corev1beta1.ExposureClassScheduling{
+		SeedSelector: &corev1beta1.SeedSelector{ProviderTypes: []string{"*"}},
+	}}
 	for name, tc := range map[string]struct {
 		old        *corev1beta1.ShootSpec
 		spec, want corev1beta1.ShootSpec
@@ -35,6 +38,23 @@ func TestAdmit(t *testing.T) {
 			want: corev1beta1.ShootSpec{ExposureClassName: new("internet"), SeedSelector: selector("internet", "local"), Tolerations: []corev1beta1.Toleration{{Key: "exposed"}}},
 		},
 		"class against the Shoot": {spec: corev1beta1.ShootSpec{ExposureClassName: new("internet"), SeedSelector: selector("intranet")}, reason: metav1.StatusReasonForbidden},
+		"seeds of other providers than the class has": {
+			spec: corev1beta1.ShootSpec{ExposureClassName: new("internet"), SeedSelector: selector("internet", "local", "other")},
+			want: corev1beta1.ShootSpec{ExposureClassName: new("internet"), SeedSelector: selector("internet", "local"), Tolerations: []corev1beta1.Toleration{{Key: "exposed"}}},
+		},
+		"seeds of all providers": {
+			spec: corev1beta1.ShootSpec{ExposureClassName: new("internet"), SeedSelector: selector("internet", "*")},
+			want: corev1beta1.ShootSpec{ExposureClassName: new("internet"), SeedSelector: selector("internet", "local"), Tolerations: []corev1beta1.Toleration{{Key: "exposed"}}},
+		},
+		"seeds of another provider": {spec: corev1beta1.ShootSpec{ExposureClassName: new("internet"), SeedSelector: selector("internet", "other")}, reason: metav1.StatusReasonForbidden},
+		"a class for all providers": {
+			spec: corev1beta1.ShootSpec{ExposureClassName: new("everywhere"), SeedSelector: selector("a", "other")},
+			want: corev1beta1.ShootSpec{ExposureClassName: new("everywhere"), SeedSelector: selector("a", "other")},
+		},
+		"a class for all providers, and none of the Shoot": {
+			spec: corev1beta1.ShootSpec{ExposureClassName: new("everywhere")},
+			want: corev1beta1.ShootSpec{ExposureClassName: new("everywhere"), SeedSelector: &corev1beta1.SeedSelector{ProviderTypes: []string{"*"}}},
+		},
 		"class set by an update": {
 			old:  &corev1beta1.ShootSpec{},
 			spec: corev1beta1.ShootSpec{ExposureClassName: new("internet")},
@@ -58,7 +78,7 @@ func TestAdmit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			shoot := &corev1beta1.Shoot{Spec: tc.spec}
 			p := shootexposureclass.New()
-			p.GardenCache = admissiontest.Reader(t, class, plain)
+			p.GardenCache = admissiontest.Reader(t, class, plain, everywhere)
 			request := admissiontest.Request{Resource: "shoots", Object: shoot}
 			if tc.old != nil {
 				request.Old = &corev1beta1.Shoot{Spec: *tc.old}
