@@ -19,9 +19,12 @@ var ErrTooLarge = errors.New("the response is too large")
 // LimitResponses limits the bytes of each response to clients of a config. It is for processes that serve many clusters, as users of each
 // decide how large its lists are.
 func LimitResponses(config *rest.Config, bytes int64) {
-	config.Wrap(func(transport http.RoundTripper) http.RoundTripper {
-		return &limitedTransport{transport: transport, bytes: bytes}
-	})
+	config.Wrap(func(transport http.RoundTripper) http.RoundTripper { return Limited(transport, bytes) })
+}
+
+// Limited returns a transport that limits the bytes of each response.
+func Limited(transport http.RoundTripper, bytes int64) http.RoundTripper {
+	return &limitedTransport{transport: transport, bytes: bytes}
 }
 
 type limitedTransport struct {

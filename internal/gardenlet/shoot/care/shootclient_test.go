@@ -4,6 +4,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,6 +34,42 @@ func TestRedirectOfANodeIsNotFollowed(t *testing.T) {
 	defer client.Close()
 	if err := client.ReachNode(t.Context(), "n"); err != nil {
 		t.Errorf("the node, which responds, is not reached: %v", err)
+	}
+}
+
+// TestAnswerOfANodeIsShort is about a node of a user that would fill the memory of the gardenlet.
+func TestAnswerOfANodeIsShort(t *testing.T) {
+	const far = 16 << 20
+	var sent atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = io.WriteString(w, `{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"`)
+		for chunk := strings.Repeat("1", 64<<10); sent.Load() < far; {
+			n, err := io.WriteString(w, chunk)
+			if sent.Add(int64(n)); err != nil {
+				return
+			}
+		}
+		_, _ = io.WriteString(w, `"}}`)
+	}))
+	defer server.Close()
+	kubeconfig, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{"a": {Server: server.URL}}, Contexts: map[string]*clientcmdapi.Context{"a": {Cluster: "a"}}, CurrentContext: "a",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := Connector(clientgoscheme.Scheme, "test", func(*rest.Config) {})(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.ReachNode(t.Context(), "n"); err != nil {
+		t.Errorf("the node, which responds, is not reached: %v", err)
+	}
+	if got := sent.Load(); got >= far {
+		t.Errorf("all %d bytes were read", got)
 	}
 }
 
