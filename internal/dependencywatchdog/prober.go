@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -31,6 +32,7 @@ import (
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	component "gardener.cloud/gardener/internal/component/dependencywatchdog"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/kube/decoded"
 	"gardener.cloud/gardener/pkg/extension"
 )
 
@@ -76,7 +78,7 @@ func connect(kubeconfig []byte, timeout time.Duration) (kubernetes.Interface, er
 		return nil, errors.New("the kubeconfig is not valid") // the decoder may quote it
 	}
 	config.Timeout = timeout
-	kube.LimitResponses(config, kube.MaxShootResponse)
+	decoded.LimitResponses(config, clientgoscheme.Scheme)
 	return kubernetes.NewForConfig(config)
 }
 

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/kube/decoded"
 	"gardener.cloud/gardener/internal/process"
 )
 
@@ -16,7 +16,7 @@ import (
 func (a *agent) connectShoot(config *rest.Config) (client.WithWatch, error) {
 	config = rest.AddUserAgent(config, Name)
 	process.SetConnection(a.config.ShootClientConnection.ClientConnectionConfiguration)(config)
-	kube.LimitResponses(config, kube.MaxShootResponse)
+	decoded.LimitResponses(config, a.GetScheme())
 	return client.NewWithWatch(config, client.Options{Scheme: a.GetScheme()})
 }
 

@@ -40,9 +40,14 @@ func (l *limitedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	}
 	// The body of an upgraded connection is more than a reader.
 	if response.StatusCode != http.StatusSwitchingProtocols {
-		response.Body = &limitedBody{ReadCloser: response.Body, limit: l.bytes, left: l.bytes}
+		response.Body = LimitedBody(response.Body, l.bytes)
 	}
 	return response, nil
+}
+
+// LimitedBody returns a body that ends with ErrTooLarge after a number of bytes.
+func LimitedBody(body io.ReadCloser, bytes int64) io.ReadCloser {
+	return &limitedBody{ReadCloser: body, limit: bytes, left: bytes}
 }
 
 type limitedBody struct {

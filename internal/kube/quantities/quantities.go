@@ -70,7 +70,7 @@ func slow(data []byte, contentType string) bool {
 	isYAML := false
 	switch strings.ToLower(strings.TrimSpace(contentType)) {
 	case runtime.ContentTypeProtobuf:
-		return suspicious(data) && inProtobuf(data)
+		return SlowProtobuf(data)
 	case runtime.ContentTypeYAML, string(types.ApplyYAMLPatchType):
 		isYAML = true
 	}
@@ -86,6 +86,9 @@ func slow(data []byte, contentType string) bool {
 	}
 	return inJSON(data)
 }
+
+// SlowProtobuf reports whether a message has a number that takes long to parse.
+func SlowProtobuf(data []byte) bool { return suspicious(data) && inProtobuf(data) }
 
 // suspicious reports whether a body has something that may belong to such a number, also one with escapes. One of ten commits does, too.
 func suspicious(data []byte) bool {

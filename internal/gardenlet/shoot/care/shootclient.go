@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/kube/decoded"
 	"gardener.cloud/gardener/internal/shoot/access"
 )
 
@@ -47,7 +48,7 @@ func Connector(scheme *runtime.Scheme, userAgent string, set func(*rest.Config))
 		}
 		config = rest.AddUserAgent(config, userAgent)
 		set(config)
-		kube.LimitResponses(config, kube.MaxShootResponse)
+		decoded.LimitResponses(config, scheme)
 		// With a function, client-go does not cache the transport, so that Close can close its connections.
 		config.Proxy = http.ProxyFromEnvironment
 		httpClient, err := rest.HTTPClientFor(config)
