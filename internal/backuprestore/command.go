@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -120,7 +121,7 @@ func copyCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	for prefix, store := range map[string]*backuprestoreconfigv1alpha1.Store{"source-": &source, "": &target} {
-		flags.StringVar(&store.Provider, prefix+"provider", "", "kind of object store: ABS, Local or S3")
+		flags.StringVar(&store.Provider, prefix+"provider", "", "kind of object store: "+strings.Join(backuprestoreconfigv1alpha1.StoreProviders, ", "))
 		flags.StringVar(&store.Container, prefix+"container", "", "name of the bucket; for Local, the path of a directory")
 		flags.StringVar(&store.Prefix, prefix+"prefix", "", "path in the bucket")
 		flags.StringVar(&store.CredentialsDir, prefix+"credentials-dir", "", "directory with the credentials")

@@ -3,23 +3,23 @@ package snapstore
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/azureblob"
 	"gocloud.dev/blob/fileblob"
-	"gocloud.dev/blob/s3blob"
 
 	backuprestoreconfigv1alpha1 "gardener.cloud/gardener/api/config/backuprestore/v1alpha1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
@@ -28,8 +28,15 @@ import (
 // Providers of object stores in the configuration.
 const (
 	Local = "Local"
-	S3    = "S3"
-	ABS   = "ABS"
+	// ABS is Azure Blob Storage.
+	ABS = "ABS"
+	S3  = "S3"
+	// ECS is Dell's Elastic Cloud Storage.
+	ECS = "ECS"
+	// OCS is OpenShift Container Storage.
+	OCS = "OCS"
+	// OSS is Alibaba Cloud's Object Storage Service.
+	OSS = "OSS"
 )
 
 // Open returns the store that a configuration describes.
@@ -37,8 +44,10 @@ func Open(ctx context.Context, config *backuprestoreconfigv1alpha1.Store) (*Stor
 	return openWith(ctx, config, services{})
 }
 
-// services are those that exchange tokens of WorkloadIdentities, and how they are reached. The zero value is for those of the providers.
+// services are those of the providers, and how they are reached. The zero value is for the real ones.
 type services struct {
+	// transport reaches stores, other than that of Azure.
+	transport http.RoundTripper
 	// sts is the URL of the Security Token Service of AWS.
 	sts string
 	// azure are the authority and the transport for Azure.
@@ -65,12 +74,13 @@ func openBucket(ctx context.Context, config *backuprestoreconfigv1alpha1.Store, 
 			return nil, fmt.Errorf("open store in %s: %w", config.Container, err)
 		}
 		return bucket, nil
-	case S3:
-		return openS3(ctx, config, by)
 	case ABS:
 		return openABS(ctx, config, by)
 	}
-	return nil, fmt.Errorf("store of provider %q: supported are %s, %s and %s", config.Provider, ABS, Local, S3)
+	if d, ok := dialects[config.Provider]; ok {
+		return openS3(ctx, config, d, by)
+	}
+	return nil, fmt.Errorf("store of provider %q: supported are %s", config.Provider, strings.Join(backuprestoreconfigv1alpha1.StoreProviders, ", "))
 }
 
 // allCredentials returns what is in the Secret with the credentials, to be compared.
@@ -87,7 +97,7 @@ func allCredentials(config *backuprestoreconfigv1alpha1.Store) (string, error) {
 		if strings.HasPrefix(file.Name(), "..") { // of the kubelet, which replaces all files at once
 			continue
 		}
-		value, err := credential(config, file.Name())
+		value, err := os.ReadFile(filepath.Join(config.CredentialsDir, file.Name()))
 		if err != nil {
 			return "", err
 		}
@@ -96,16 +106,74 @@ func allCredentials(config *backuprestoreconfigv1alpha1.Store) (string, error) {
 	return content.String(), nil
 }
 
-// credential reads a key of the Secret with the credentials.
+// credential reads a key of the Secret with the credentials, which has to be there.
 func credential(config *backuprestoreconfigv1alpha1.Store, key string) (string, error) {
 	content, err := os.ReadFile(filepath.Join(config.CredentialsDir, key))
-	return strings.TrimSpace(string(content)), err
+	value := strings.TrimSpace(string(content))
+	if config.CredentialsDir == "" || errors.Is(err, fs.ErrNotExist) || err == nil && value == "" {
+		return "", fmt.Errorf("the credentials have no key %s", key)
+	}
+	return value, err
+}
+
+// required reports the keys that the Secret with the credentials does not have.
+func required(config *backuprestoreconfigv1alpha1.Store, keys ...string) error {
+	var errs []error
+	for _, key := range keys {
+		_, err := credential(config, key)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// optional reads a key of the Secret with the credentials. It is empty if it is not there; that all can be read was checked before.
+func optional(config *backuprestoreconfigv1alpha1.Store, key string) string {
+	if key == "" {
+		return ""
+	}
+	value, _ := credential(config, key)
+	return value
+}
+
+// flag reads a key of the Secret with the credentials that is true or false.
+func flag(config *backuprestoreconfigv1alpha1.Store, key string, otherwise bool) (bool, error) {
+	value := optional(config, key)
+	if value == "" {
+		return otherwise, nil
+	}
+	is, err := strconv.ParseBool(value)
+	if err != nil {
+		return false, fmt.Errorf("key %s of the credentials has to be true or false", key)
+	}
+	return is, nil
 }
 
 // has reports whether the Secret with the credentials has a key.
 func has(config *backuprestoreconfigv1alpha1.Store, key string) bool {
 	_, err := os.Stat(filepath.Join(config.CredentialsDir, key))
-	return err == nil
+	return config.CredentialsDir != "" && err == nil
+}
+
+// transport returns the transport to a store, which may have its own certification authority, or none to be trusted: keySkip and keyCA are the keys of
+// the Secret for that, if it has any.
+func transport(config *backuprestoreconfigv1alpha1.Store, keySkip, keyCA string, by services) (http.RoundTripper, error) {
+	if by.transport != nil {
+		return by.transport, nil
+	}
+	t := http.DefaultTransport.(*http.Transport).Clone() // nobody replaces it
+	t.DisableCompression = true                          // of what is compressed already; its length would be lost
+	skip, err := flag(config, keySkip, false)
+	if err != nil {
+		return nil, err
+	}
+	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: skip} //nolint:gosec // only on demand
+	if bundle := optional(config, keyCA); bundle != "" {
+		t.TLSClientConfig.RootCAs = x509.NewCertPool()
+		if !t.TLSClientConfig.RootCAs.AppendCertsFromPEM([]byte(bundle)) {
+			return nil, fmt.Errorf("key %s of the credentials has no certificate", keyCA)
+		}
+	}
+	return t, nil
 }
 
 // either refuses a Secret that has both the token of a WorkloadIdentity and a static key: it does not say which one is valid.
@@ -121,10 +189,6 @@ func either(config *backuprestoreconfigv1alpha1.Store, identity string, static .
 // Keys of Secrets with credentials.
 const (
 	keyToken          = securityv1alpha1.DataKeyToken
-	keyRole           = "roleARN"
-	keyAccessKeyID    = "accessKeyID"
-	keySecretKey      = "secretAccessKey"
-	keyEndpoint       = "endpoint"
 	keyClient         = "clientID"
 	keyTenant         = "tenantID"
 	keyStorageAccount = "storageAccount"
@@ -134,65 +198,6 @@ const (
 
 // publicDomain is that of the blobs in the public cloud of Azure. Its other clouds, such as that in China, have others.
 const publicDomain = "blob.core.windows.net"
-
-// openS3 opens a bucket with the credentials that the extensions for S3 put in the Secret of a BackupEntry: the role and the token of a
-// WorkloadIdentity, or an access key. They are read when a request needs them, because they rotate.
-func openS3(ctx context.Context, config *backuprestoreconfigv1alpha1.Store, by services) (*blob.Bucket, error) {
-	region, err := credential(config, "region")
-	if err != nil {
-		return nil, fmt.Errorf("open bucket %s: %w", config.Container, err)
-	}
-	var credentials aws.CredentialsProvider = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-		id, idErr := credential(config, keyAccessKeyID)
-		key, keyErr := credential(config, keySecretKey)
-		return aws.Credentials{AccessKeyID: id, SecretAccessKey: key}, errors.Join(idErr, keyErr)
-	})
-	if has(config, keyRole) {
-		if err := either(config, keyRole, keyAccessKeyID, keySecretKey); err != nil {
-			return nil, err
-		}
-		role, err := credential(config, keyRole)
-		if err != nil {
-			return nil, fmt.Errorf("open bucket %s: %w", config.Container, err)
-		}
-		exchange := sts.New(sts.Options{Region: region}, func(o *sts.Options) {
-			if by.sts != "" {
-				o.BaseEndpoint = &by.sts
-			}
-		})
-		// The cache gets others before these expire.
-		credentials = aws.NewCredentialsCache(stscreds.NewWebIdentityRoleProvider(exchange, role, tokenFile{config}, func(o *stscreds.WebIdentityRoleOptions) {
-			o.RoleSessionName = "etcd-backup-restore"
-		}))
-	}
-	client := s3.New(s3.Options{Region: region, Credentials: credentials}, func(o *s3.Options) {
-		endpoint := config.Endpoint
-		if endpoint == "" {
-			endpoint, _ = credential(config, keyEndpoint) // optional
-		}
-		if endpoint != "" {
-			// Other stores with the same API rarely have a host name for each bucket.
-			o.BaseEndpoint, o.UsePathStyle = &endpoint, true
-		}
-	})
-	bucket, err := s3blob.OpenBucket(ctx, client, config.Container, nil)
-	if err != nil {
-		return nil, fmt.Errorf("open bucket %s: %w", config.Container, err)
-	}
-	return bucket, nil
-}
-
-// tokenFile reads the token of a WorkloadIdentity, which the gardenlet renews.
-type tokenFile struct {
-	config *backuprestoreconfigv1alpha1.Store
-}
-
-// GetIdentityToken implements stscreds.IdentityTokenRetriever.
-func (t tokenFile) GetIdentityToken() ([]byte, error) {
-	token, err := credential(t.config, keyToken)
-	return []byte(token), err
-}
-
 // openABS opens a container of Azure Blob Storage with the token of a WorkloadIdentity, or with the key of its storage account.
 func openABS(ctx context.Context, config *backuprestoreconfigv1alpha1.Store, by services) (*blob.Bucket, error) {
 	account, err := credential(config, keyStorageAccount)

@@ -1,11 +1,13 @@
 package snapstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
-	"os"
-	"path/filepath"
+	"maps"
+	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,15 +60,48 @@ func list(t *testing.T, store *Store) []snapshot.Snapshot {
 	return snapshots
 }
 
-func TestStore(t *testing.T) {
-	dir := t.TempDir()
-	store := open(t, dir)
+// empty opens an empty store of each provider, on servers that speak its protocol.
+var empty = map[string]func(t *testing.T) *Store{
+	Local: func(t *testing.T) *Store { t.Helper(); return open(t, t.TempDir()) },
+	S3: func(t *testing.T) *Store {
+		t.Helper()
+		return openS3Store(t, S3, "secretAccessKey", "eu-west-1", map[string]string{"region": "eu-west-1"})
+	},
+	OCS: func(t *testing.T) *Store {
+		t.Helper()
+		return openS3Store(t, OCS, "secretAccessKey", "r", map[string]string{"region": "r", "endpoint": "ocs.example.com", "disableSSL": "true"})
+	},
+	ECS: func(t *testing.T) *Store {
+		t.Helper()
+		return openS3Store(t, ECS, "secretAccessKey", "US-Standard", map[string]string{"endpoint": "http://ecs.example.com:9020"})
+	},
+	OSS: func(t *testing.T) *Store {
+		t.Helper()
+		return openS3Store(t, OSS, "accessKeySecret", "eu-central-1", map[string]string{"storageEndpoint": "https://oss-eu-central-1.aliyuncs.com/"})
+	},
+}
+
+// onEach runs a test with each store.
+func onEach(t *testing.T, test func(t *testing.T, empty func(*testing.T) *Store)) {
+	for provider, empty := range empty {
+		t.Run(provider, func(t *testing.T) { test(t, empty) })
+	}
+}
+
+func TestStore(t *testing.T) { onEach(t, testStore) }
+
+func testStore(t *testing.T, empty func(*testing.T) *Store) {
+	store := empty(t)
 	if got := list(t, store); len(got) != 0 {
 		t.Errorf("a new store has %v", got)
 	}
 	write(t, store, delta(6, 7, 0), full(5, time.Hour))
 	// Objects with other names are ignored.
-	if err := os.WriteFile(filepath.Join(dir, "shoot", "etcd-main", "v2", "README"), nil, 0o600); err != nil {
+	bucket, err := store.current(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := bucket.WriteAll(t.Context(), "README", []byte("text"), nil); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]snapshot.Snapshot{full(5, time.Hour), delta(6, 7, 0)}, list(t, store)); diff != "" {
@@ -96,7 +131,49 @@ func TestStore(t *testing.T) {
 	}
 }
 
-func TestCopy(t *testing.T) {
+// A large object is stored in parts, and read as one.
+func TestLargeSnapshot(t *testing.T) {
+	content := make([]byte, 33<<20+1)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(content) // never fails
+	onEach(t, func(t *testing.T, empty func(*testing.T) *Store) {
+		t.Helper()
+		store, large := empty(t), delta(6, 7, 0)
+		for _, failure := range []error{errors.New("the connection to etcd is lost"), nil, nil} { // it may be stored again
+			size, err := store.Write(t.Context(), large, func(w io.Writer) error {
+				_, err := w.Write(content)
+				return errors.Join(err, failure)
+			})
+			if failure != nil {
+				if got := list(t, store); !errors.Is(err, failure) || len(got) > 0 {
+					t.Errorf("after Write() = %v, there are %v", err, got)
+				}
+				continue
+			}
+			if err != nil || size != int64(len(content)) {
+				t.Fatalf("Write() = %d, %v", size, err)
+			}
+		}
+		if err := store.Read(t.Context(), large, func(r io.Reader) error {
+			got, err := io.ReadAll(r)
+			if !bytes.Equal(content, got) {
+				t.Errorf("read are %d other bytes", len(got))
+			}
+			return err
+		}); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]snapshot.Snapshot{large}, list(t, store)); diff != "" {
+			t.Errorf("List() (-want +got):\n%s", diff)
+		}
+		if err := store.Delete(t.Context(), large); err != nil || len(list(t, store)) > 0 {
+			t.Errorf("Delete() = %v", err)
+		}
+	})
+}
+
+func TestCopy(t *testing.T) { onEach(t, testCopy) }
+
+func testCopy(t *testing.T, empty func(*testing.T) *Store) {
 	const day = 24 * time.Hour
 	all := []snapshot.Snapshot{full(5, 3*day), delta(6, 7, 3*day), full(8, 2*day), full(9, day), delta(10, 11, time.Hour)}
 	for name, tc := range map[string]struct {
@@ -110,7 +187,7 @@ func TestCopy(t *testing.T) {
 		"by both, the fewer wins": {options: CopyOptions{MaxFull: 1, MaxAge: 3 * day}, want: all[3:]},
 	} {
 		t.Run(name, func(t *testing.T) {
-			from, to := open(t, t.TempDir()), open(t, t.TempDir())
+			from, to := open(t, t.TempDir()), empty(t)
 			write(t, from, all...)
 			var c clock.WithTicker = clocktesting.NewFakeClock(now)
 			if tc.options.WaitForFinal {
@@ -186,14 +263,38 @@ func TestCopyWaitsForTheFinalSnapshot(t *testing.T) {
 	}
 }
 
+// with returns keys of a Secret with another value for one, or without it.
+func with(keys map[string]string, key, value string) map[string]string {
+	keys = maps.Clone(keys)
+	keys[key] = value
+	if value == "" {
+		delete(keys, key)
+	}
+	return keys
+}
+
 func TestOpenRefuses(t *testing.T) {
-	for name, config := range map[string]backuprestoreconfigv1alpha1.Store{
-		"another provider":          {Provider: "GCS", Container: "bucket"},
-		"S3 without credentials":    {Provider: S3, Container: "bucket", CredentialsDir: t.TempDir()},
-		"Azure without credentials": {Provider: ABS, Container: "bucket", CredentialsDir: t.TempDir()},
+	s3 := map[string]string{"region": "r", "accessKeyID": "id", "secretAccessKey": "private"}
+	for name, tc := range map[string]struct {
+		provider string
+		keys     map[string]string
+		want     string
+	}{
+		"another provider":                  {"GCP", nil, `"GCP": supported are ABS, `},
+		"S3 without credentials":            {S3, nil, "no key region"},
+		"S3 without key":                    {S3, with(s3, "secretAccessKey", ""), "no key secretAccessKey"},
+		"S3 without the name of the key":    {S3, with(s3, "accessKeyID", " "), "no key accessKeyID"},
+		"S3 with a key for its encryption":  {S3, with(s3, "sseCustomerKey", "private"), "key sseCustomerKey, which is not supported"},
+		"S3 with something for certificate": {S3, with(s3, "trustedCaCert", "private"), "key trustedCaCert of the credentials has no certificate"},
+		"S3 that is verified or not":        {S3, with(s3, "insecureSkipVerify", "private"), "key insecureSkipVerify"},
+		"S3 with another kind of path":      {S3, with(with(s3, "endpoint", "s3.example.com"), "s3ForcePathStyle", "private"), "key s3ForcePathStyle"},
+		"OSS with the keys of S3":           {OSS, with(s3, "storageEndpoint", "oss.example.com"), "no key accessKeySecret"},
+		"Azure without credentials":         {ABS, nil, "no key storageAccount"},
+		"Azure without key":                 {ABS, map[string]string{"storageAccount": "a"}, "no key storageKey"},
 	} {
-		if _, err := Open(t.Context(), &config); err == nil {
-			t.Errorf("%s: no error", name)
+		_, err := Open(t.Context(), &backuprestoreconfigv1alpha1.Store{Provider: tc.provider, Container: "bucket", CredentialsDir: keys(t, tc.keys)})
+		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "private") {
+			t.Errorf("%s: error %v, want one with %q", name, err, tc.want)
 		}
 	}
 }

@@ -6,10 +6,13 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 
+	backuprestoreconfigv1alpha1 "gardener.cloud/gardener/api/config/backuprestore/v1alpha1"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	"gardener.cloud/gardener/internal/backuprestore"
 )
@@ -125,11 +129,77 @@ func TestObjects(t *testing.T) {
 }
 
 func TestObjectsRefuse(t *testing.T) {
-	etcd := mainEtcd()
-	etcd.Spec.Backup.Store.Provider = new(druidv1alpha1.StorageProvider("gcp"))
-	_, err := objects(renderValues{Etcd: etcd})
-	var unsupported *unsupportedError
-	if !errors.As(err, &unsupported) {
-		t.Errorf("objects() with a store of an unknown provider: %v", err)
+	for name, tc := range map[string]struct {
+		change func(*druidv1alpha1.StoreSpec)
+		want   string
+	}{
+		"an unknown provider": {func(s *druidv1alpha1.StoreSpec) { s.Provider = new(druidv1alpha1.StorageProvider("GCP")) }, `"GCP" is not supported; supported are [ABS `},
+		"no provider":         {func(s *druidv1alpha1.StoreSpec) { s.Provider = nil }, `"" is not supported`},
+		"no credentials":      {func(s *druidv1alpha1.StoreSpec) { s.SecretRef = nil }, `"aws" needs a secretRef`},
+	} {
+		etcd := mainEtcd()
+		tc.change(etcd.Spec.Backup.Store)
+		_, err := objects(renderValues{Etcd: etcd})
+		var unsupported *unsupportedError
+		if !errors.As(err, &unsupported) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: error %v, want one with %q", name, err, tc.want)
+		}
+	}
+}
+
+// All that has to know a store, and nothing else, gets the Secret of it, and the configuration says what it is. Credentials are in no environment.
+func TestStores(t *testing.T) {
+	for provider, want := range map[druidv1alpha1.StorageProvider]string{
+		"aws": "S3", "S3": "S3", "stackit": "S3", "azure": "ABS", "ABS": "ABS",
+		"alicloud": "OSS", "OSS": "OSS", "dell": "ECS", "ECS": "ECS", "openshift": "OCS", "OCS": "OCS",
+	} {
+		t.Run(string(provider), func(t *testing.T) {
+			etcd := mainEtcd()
+			etcd.Spec.Backup.Store.Provider, etcd.Spec.Backup.Store.EndpointOverride = &provider, new("https://store.example.com")
+			rendered, err := objects(renderValues{Etcd: etcd, Replicas: 1, EtcdImage: "example/etcd:1", BackupRestoreImage: "example/gardener:1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, object := range rendered {
+				switch o := object.(type) {
+				case *corev1.ConfigMap:
+					config, err := backuprestore.Config.Decode([]byte(o.Data[configFile]))
+					if err != nil {
+						t.Fatalf("etcd-backup-restore refuses its configuration: %v", err)
+					}
+					if diff := cmp.Diff(&backuprestoreconfigv1alpha1.Store{
+						Provider: want, Container: "bucket", Prefix: "shoot--dev--crazy--uid/etcd-main", CredentialsDir: storeSecrets, Endpoint: "https://store.example.com",
+					}, config.Store); diff != "" {
+						t.Errorf("store (-want +got):\n%s", diff)
+					}
+				case *appsv1.StatefulSet:
+					checkAccess(t, &o.Spec.Template.Spec)
+				}
+			}
+		})
+	}
+}
+
+// checkAccess checks which containers have the credentials of the store.
+func checkAccess(t *testing.T, pod *corev1.PodSpec) {
+	t.Helper()
+	var secrets, readers []string
+	for _, volume := range pod.Volumes {
+		if volume.Name == "store" {
+			secrets = append(secrets, volume.Secret.SecretName)
+		}
+	}
+	for _, container := range slices.Concat(pod.InitContainers, pod.Containers) {
+		if slices.Contains(container.VolumeMounts, corev1.VolumeMount{Name: "store", MountPath: storeSecrets, ReadOnly: true}) {
+			readers = append(readers, container.Name)
+		}
+		for _, variable := range container.Env {
+			if variable.Name != "POD_NAME" {
+				t.Errorf("%s has %s in its environment", container.Name, variable.Name)
+			}
+		}
+	}
+	if diff := cmp.Diff([][]string{{"etcd-backup"}, {"initialize", "backup-restore"}}, [][]string{secrets, readers}); diff != "" {
+		t.Errorf("Secrets and who reads them (-want +got):\n%s", diff)
 	}
 }

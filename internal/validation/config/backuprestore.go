@@ -57,7 +57,7 @@ func ValidateBackupRestore(c *backuprestoreconfigv1alpha1.BackupRestoreConfigura
 	errs = append(errs, port(int(c.Server.Port), field.NewPath("server"))...)
 	if store := c.Store; store != nil {
 		path = field.NewPath("store")
-		errs = append(errs, supported(store.Provider, path.Child("provider"), "ABS", "Local", "S3")...)
+		errs = append(errs, supported(store.Provider, path.Child("provider"), backuprestoreconfigv1alpha1.StoreProviders...)...)
 		required(store.Container, path.Child("container"))
 		required(store.Prefix, path.Child("prefix"))
 	}

@@ -135,9 +135,12 @@ type Server struct {
 	EnableProfiling bool `json:"enableProfiling,omitempty"`
 }
 
+// StoreProviders are the kinds of object stores.
+var StoreProviders = []string{"ABS", "ECS", "Local", "OCS", "OSS", "S3"}
+
 // Store says where snapshots are.
 type Store struct {
-	// Provider is the kind of object store: ABS, Local or S3.
+	// Provider is the kind of object store: ABS, ECS, Local, OCS, OSS or S3.
 	Provider string `json:"provider"`
 
 	// Container is the name of the bucket; for Local, the path of a directory.
