@@ -30,6 +30,8 @@ const (
 	Local = "Local"
 	// ABS is Azure Blob Storage.
 	ABS = "ABS"
+	// GCS is Google Cloud Storage.
+	GCS = "GCS"
 	S3  = "S3"
 	// ECS is Dell's Elastic Cloud Storage.
 	ECS = "ECS"
@@ -76,6 +78,8 @@ func openBucket(ctx context.Context, config *backuprestoreconfigv1alpha1.Store, 
 		return bucket, nil
 	case ABS:
 		return openABS(ctx, config, by)
+	case GCS:
+		return openGCS(ctx, config, by)
 	}
 	if d, ok := dialects[config.Provider]; ok {
 		return openS3(ctx, config, d, by)

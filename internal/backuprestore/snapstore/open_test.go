@@ -1,6 +1,7 @@
 package snapstore
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -62,16 +63,19 @@ func (e *exchange) store(w http.ResponseWriter, r *http.Request, authorized bool
 	switch {
 	case !authorized:
 		e.problem(w, http.StatusForbidden, "%s %s without credentials of the exchange: %s", r.Method, r.URL.Path, r.Header.Get("Authorization"))
-	case r.Method != http.MethodPut:
+	case r.Method != http.MethodPut && r.Method != http.MethodPost:
 		e.problem(w, http.StatusNotImplemented, "%s %s", r.Method, r.URL.Path)
 	default:
 		_, _ = io.Copy(io.Discard, r.Body) // the client reports the failure
 		e.stored = append(e.stored, r.URL.Path)
 		w.WriteHeader(http.StatusCreated)
+		if r.Method == http.MethodPost {
+			_, _ = io.WriteString(w, "{}")
+		}
 	}
 }
 
-// ServeHTTP serves the APIs of AWS and Azure, as far as they are needed.
+// ServeHTTP serves the APIs of AWS, Azure and Google, as far as they are needed.
 func (e *exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -87,6 +91,22 @@ func (e *exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				"<SecretAccessKey>s</SecretAccessKey><SessionToken>session</SessionToken><Expiration>%s</Expiration></Credentials>"+
 				"</AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>", e.valid, time.Now().UTC().Format(time.RFC3339)) // it has expired when it is used
 		}
+	case r.URL.Path == "/google/sts":
+		if r.FormValue("audience") != "pool" || r.FormValue("subject_token_type") != "urn:ietf:params:oauth:token-type:jwt" {
+			e.problem(w, http.StatusBadRequest, "%v", r.Form)
+			return
+		}
+		if e.give(w, r.FormValue("subject_token")) {
+			reply(map[string]any{"token_type": "Bearer", "access_token": "pool-" + e.valid, "expires_in": 1})
+		}
+	case r.URL.Path == "/google/account":
+		if r.Header.Get("Authorization") != "Bearer pool-"+e.valid {
+			e.problem(w, http.StatusForbidden, "impersonated with %q", r.Header.Get("Authorization"))
+			return
+		}
+		reply(map[string]any{"accessToken": "for-" + e.valid, "expireTime": time.Now().UTC().Format(time.RFC3339)}) // it has expired when it is used
+	case r.URL.Path == "/upload/storage/v1/b/bucket/o":
+		e.store(w, r, r.Header.Get("Authorization") == "Bearer for-"+e.valid)
 	case strings.HasPrefix(r.URL.Path, "/bucket/"):
 		e.store(w, r, strings.Contains(r.Header.Get("Authorization"), "Credential=for-"+e.valid+"/") && r.Header.Get("X-Amz-Security-Token") == "session")
 	case strings.HasSuffix(r.URL.Path, "/.well-known/openid-configuration"):
@@ -115,20 +135,31 @@ func TestTokensOfWorkloadIdentities(t *testing.T) {
 	}{
 		S3:  {"bucket", map[string]string{"region": "eu-west-1", "roleARN": "arn:aws:iam::1:role/backup", "token": "first"}},
 		ABS: {"container", map[string]string{"storageAccount": "account", "tenantID": "tenant", "clientID": "application", "token": "first"}},
+		// The token is in the same Secret, wherever that is mounted.
+		GCS: {"bucket", map[string]string{"token": "first", "projectID": "project", "serviceaccount.json": `{"type":"external_account",
+			"audience":"pool","subject_token_type":"urn:ietf:params:oauth:token-type:jwt","token_url":"http://exchange.example.com/google/sts",
+			"service_account_impersonation_url":"http://exchange.example.com/google/account","credential_source":{"file":"/var/.gcp/token","format":{"type":"text"}}}`}},
 	} {
 		t.Run(provider, func(t *testing.T) {
 			e := &exchange{valid: "first"}
 			server := httptest.NewTLSServer(e)
-			if provider == S3 {
+			if provider != ABS { // it accepts no tokens without TLS
+				server.Close()
 				server = httptest.NewServer(e)
 			}
 			t.Cleanup(server.Close)
 			config := &backuprestoreconfigv1alpha1.Store{
 				Provider: provider, Container: tc.container, Prefix: "shoot/etcd-main", CredentialsDir: keys(t, tc.keys), Endpoint: server.URL,
 			}
-			store, err := openWith(t.Context(), config, services{sts: server.URL + "/sts/", azure: azcore.ClientOptions{
+			by := services{sts: server.URL + "/sts/", azure: azcore.ClientOptions{
 				Cloud: cloud.Configuration{ActiveDirectoryAuthorityHost: server.URL + "/"}, Transport: server.Client(),
-			}})
+			}}
+			if provider == GCS {
+				by.transport = through(server)
+			}
+			ctx, opened := context.WithCancel(t.Context())
+			store, err := openWith(ctx, config, by)
+			opened() // as it is no longer needed
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -304,6 +335,7 @@ func TestCredentialsOfTwoKindsAreRefused(t *testing.T) {
 	}{
 		S3:  {map[string]string{"region": "r", "roleARN": "a", "token": "private", "accessKeyID": "private"}, "both roleARN, for a WorkloadIdentity, and accessKeyID"},
 		ABS: {map[string]string{"storageAccount": "a", "token": "private", "storageKey": "private"}, "both token, for a WorkloadIdentity, and storageKey"},
+		GCS: {map[string]string{"serviceaccount.json": `{"type":"service_account"}`, "token": "private"}, "both token, for a WorkloadIdentity, and serviceaccount.json"},
 	} {
 		_, err := Open(t.Context(), &backuprestoreconfigv1alpha1.Store{Provider: provider, Container: "c", CredentialsDir: keys(t, tc.keys)})
 		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "private") {

@@ -63,6 +63,7 @@ func list(t *testing.T, store *Store) []snapshot.Snapshot {
 // empty opens an empty store of each provider, on servers that speak its protocol.
 var empty = map[string]func(t *testing.T) *Store{
 	Local: func(t *testing.T) *Store { t.Helper(); return open(t, t.TempDir()) },
+	GCS:   func(t *testing.T) *Store { t.Helper(); store, _ := openGCSStore(t, false); return store },
 	S3: func(t *testing.T) *Store {
 		t.Helper()
 		return openS3Store(t, S3, "secretAccessKey", "eu-west-1", map[string]string{"region": "eu-west-1"})

@@ -150,7 +150,7 @@ func TestObjectsRefuse(t *testing.T) {
 // All that has to know a store, and nothing else, gets the Secret of it, and the configuration says what it is. Credentials are in no environment.
 func TestStores(t *testing.T) {
 	for provider, want := range map[druidv1alpha1.StorageProvider]string{
-		"aws": "S3", "S3": "S3", "stackit": "S3", "azure": "ABS", "ABS": "ABS",
+		"aws": "S3", "S3": "S3", "stackit": "S3", "azure": "ABS", "ABS": "ABS", "gcp": "GCS", "GCS": "GCS",
 		"alicloud": "OSS", "OSS": "OSS", "dell": "ECS", "ECS": "ECS", "openshift": "OCS", "OCS": "OCS",
 	} {
 		t.Run(string(provider), func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 // providers maps providers of object stores to those of etcd-backup-restore. Some have several names.
 var providers = map[druidv1alpha1.StorageProvider]string{
-	"aws": "S3", "S3": "S3", "stackit": "S3", "azure": "ABS", "ABS": "ABS",
+	"aws": "S3", "S3": "S3", "stackit": "S3", "azure": "ABS", "ABS": "ABS", "gcp": "GCS", "GCS": "GCS",
 	"alicloud": "OSS", "OSS": "OSS", "dell": "ECS", "ECS": "ECS", "openshift": "OCS", "OCS": "OCS", "local": local, "Local": local,
 }
 
