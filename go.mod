@@ -33,6 +33,7 @@ require (
 	github.com/hashicorp/yamux v0.1.2
 	github.com/klauspost/compress v1.19.2
 	github.com/miekg/dns v1.1.68
+	github.com/ncw/swift/v2 v2.0.5
 	github.com/opencontainers/runtime-spec v1.3.0
 	github.com/package-url/packageurl-go v0.1.7
 	github.com/prometheus/client_golang v1.23.2

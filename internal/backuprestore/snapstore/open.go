@@ -39,6 +39,8 @@ const (
 	OCS = "OCS"
 	// OSS is Alibaba Cloud's Object Storage Service.
 	OSS = "OSS"
+	// Swift is OpenStack's.
+	Swift = "Swift"
 )
 
 // Open returns the store that a configuration describes.
@@ -80,6 +82,8 @@ func openBucket(ctx context.Context, config *backuprestoreconfigv1alpha1.Store, 
 		return openABS(ctx, config, by)
 	case GCS:
 		return openGCS(ctx, config, by)
+	case Swift:
+		return openSwift(config, by)
 	}
 	if d, ok := dialects[config.Provider]; ok {
 		return openS3(ctx, config, d, by)

@@ -64,6 +64,11 @@ func list(t *testing.T, store *Store) []snapshot.Snapshot {
 var empty = map[string]func(t *testing.T) *Store{
 	Local: func(t *testing.T) *Store { t.Helper(); return open(t, t.TempDir()) },
 	GCS:   func(t *testing.T) *Store { t.Helper(); store, _ := openGCSStore(t, false); return store },
+	Swift: func(t *testing.T) *Store {
+		t.Helper()
+		store, _ := openSwiftStore(t, withPassword, passwordKeys)
+		return store
+	},
 	S3: func(t *testing.T) *Store {
 		t.Helper()
 		return openS3Store(t, S3, "secretAccessKey", "eu-west-1", map[string]string{"region": "eu-west-1"})

@@ -135,7 +135,10 @@ func TestObjectsRefuse(t *testing.T) {
 	}{
 		"an unknown provider": {func(s *druidv1alpha1.StoreSpec) { s.Provider = new(druidv1alpha1.StorageProvider("GCP")) }, `"GCP" is not supported; supported are [ABS `},
 		"no provider":         {func(s *druidv1alpha1.StoreSpec) { s.Provider = nil }, `"" is not supported`},
-		"no credentials":      {func(s *druidv1alpha1.StoreSpec) { s.SecretRef = nil }, `"aws" needs a secretRef`},
+		"an endpoint that Keystone knows better": {func(s *druidv1alpha1.StoreSpec) {
+			s.Provider, s.EndpointOverride = new(druidv1alpha1.StorageProvider("openstack")), new("https://swift.example.com")
+		}, `"openstack" has its endpoint from Keystone`},
+		"no credentials": {func(s *druidv1alpha1.StoreSpec) { s.SecretRef = nil }, `"aws" needs a secretRef`},
 	} {
 		etcd := mainEtcd()
 		tc.change(etcd.Spec.Backup.Store)
@@ -150,12 +153,17 @@ func TestObjectsRefuse(t *testing.T) {
 // All that has to know a store, and nothing else, gets the Secret of it, and the configuration says what it is. Credentials are in no environment.
 func TestStores(t *testing.T) {
 	for provider, want := range map[druidv1alpha1.StorageProvider]string{
-		"aws": "S3", "S3": "S3", "stackit": "S3", "azure": "ABS", "ABS": "ABS", "gcp": "GCS", "GCS": "GCS",
+		"aws": "S3", "S3": "S3", "stackit": "S3", "azure": "ABS", "ABS": "ABS", "gcp": "GCS", "GCS": "GCS", "openstack": "Swift", "Swift": "Swift",
 		"alicloud": "OSS", "OSS": "OSS", "dell": "ECS", "ECS": "ECS", "openshift": "OCS", "OCS": "OCS",
 	} {
 		t.Run(string(provider), func(t *testing.T) {
 			etcd := mainEtcd()
-			etcd.Spec.Backup.Store.Provider, etcd.Spec.Backup.Store.EndpointOverride = &provider, new("https://store.example.com")
+			etcd.Spec.Backup.Store.Provider = &provider
+			endpoint := ""
+			if want != "Swift" {
+				endpoint = "https://store.example.com"
+				etcd.Spec.Backup.Store.EndpointOverride = &endpoint
+			}
 			rendered, err := objects(renderValues{Etcd: etcd, Replicas: 1, EtcdImage: "example/etcd:1", BackupRestoreImage: "example/gardener:1"})
 			if err != nil {
 				t.Fatal(err)
@@ -168,7 +176,7 @@ func TestStores(t *testing.T) {
 						t.Fatalf("etcd-backup-restore refuses its configuration: %v", err)
 					}
 					if diff := cmp.Diff(&backuprestoreconfigv1alpha1.Store{
-						Provider: want, Container: "bucket", Prefix: "shoot--dev--crazy--uid/etcd-main", CredentialsDir: storeSecrets, Endpoint: "https://store.example.com",
+						Provider: want, Container: "bucket", Prefix: "shoot--dev--crazy--uid/etcd-main", CredentialsDir: storeSecrets, Endpoint: endpoint,
 					}, config.Store); diff != "" {
 						t.Errorf("store (-want +got):\n%s", diff)
 					}

@@ -15,12 +15,16 @@ import (
 
 // providers maps providers of object stores to those of etcd-backup-restore. Some have several names.
 var providers = map[druidv1alpha1.StorageProvider]string{
-	"aws": "S3", "S3": "S3", "stackit": "S3", "azure": "ABS", "ABS": "ABS", "gcp": "GCS", "GCS": "GCS",
+	"aws": "S3", "S3": "S3", "stackit": "S3", "azure": "ABS", "ABS": "ABS", "gcp": "GCS", "GCS": "GCS", "openstack": swift, "Swift": swift,
 	"alicloud": "OSS", "OSS": "OSS", "dell": "ECS", "ECS": "ECS", "openshift": "OCS", "OCS": "OCS", "local": local, "Local": local,
 }
 
-// local is the provider that keeps backups on the node.
-const local = "Local"
+const (
+	// local is the provider that keeps backups on the node.
+	local = "Local"
+	// swift is that of OpenStack.
+	swift = "Swift"
+)
 
 // IsLocal reports whether a store is a directory on the node.
 func IsLocal(store *druidv1alpha1.StoreSpec) bool {
@@ -43,6 +47,8 @@ func StoreAccess(volumeName, suffix string, store *druidv1alpha1.StoreSpec, host
 		return access, &corev1.Volume{Name: volumeName, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{
 			Path: path.Join(hostPath, ptr.Deref(store.Container, "")), Type: new(corev1.HostPathDirectoryOrCreate),
 		}}}, &corev1.VolumeMount{Name: volumeName, MountPath: access.Container}, nil
+	case provider == swift && access.Endpoint != "":
+		return nil, nil, nil, &unsupportedError{fmt.Sprintf("the store of provider %q has its endpoint from Keystone; endpointOverride is not supported", *store.Provider)}
 	case store.SecretRef == nil:
 		return nil, nil, nil, &unsupportedError{fmt.Sprintf("the store of provider %q needs a secretRef", ptr.Deref(store.Provider, ""))}
 	default:

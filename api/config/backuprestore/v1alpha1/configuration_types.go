@@ -136,11 +136,11 @@ type Server struct {
 }
 
 // StoreProviders are the kinds of object stores.
-var StoreProviders = []string{"ABS", "ECS", "GCS", "Local", "OCS", "OSS", "S3"}
+var StoreProviders = []string{"ABS", "ECS", "GCS", "Local", "OCS", "OSS", "S3", "Swift"}
 
 // Store says where snapshots are.
 type Store struct {
-	// Provider is the kind of object store: ABS, ECS, GCS, Local, OCS, OSS or S3.
+	// Provider is the kind of object store: ABS, ECS, GCS, Local, OCS, OSS, S3 or Swift.
 	Provider string `json:"provider"`
 
 	// Container is the name of the bucket; for Local, the path of a directory.
