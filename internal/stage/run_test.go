@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,9 +30,8 @@ func TestOldPodsGone(t *testing.T) {
 	if err := clusters.Seed.Delete(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if err := run.OldPodsGone(ctx, kubeapiserver.Labels()); !errors.Is(err, context.DeadlineExceeded) {
+	gone := func(ctx context.Context) error { return run.OldPodsGone(ctx, kubeapiserver.Labels()) }
+	if err := stagetest.UntilIdle(t, gone); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a pod that is terminating is not waited for: %v", err)
 	}
 	if err := clusters.Seed.Patch(t.Context(), pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {

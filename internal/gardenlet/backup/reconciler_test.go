@@ -408,9 +408,7 @@ func TestWorkloadIdentity(t *testing.T) {
 	}
 
 	f.kind.credentials = identity("w")
-	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if err := pass(short); err == nil || requested() {
+	if err := stagetest.UntilIdle(t, pass); err == nil || requested() {
 		t.Errorf("the extension is requested before there is a token, or the pass succeeds: %v", err)
 	}
 	if secret.Annotations[nameKey] != "w" || secret.Labels["security.gardener.cloud/purpose"] == "" {
@@ -432,9 +430,7 @@ func TestWorkloadIdentity(t *testing.T) {
 
 	// The token of another one is not kept, nor that of credentials which are no WorkloadIdentity any more.
 	f.kind.credentials = identity("other")
-	short, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if err := pass(short); err == nil || secret.Data["token"] != nil || secret.Annotations[renewKey] != "" {
+	if err := stagetest.UntilIdle(t, pass); err == nil || secret.Data["token"] != nil || secret.Annotations[renewKey] != "" {
 		t.Errorf("the token of another WorkloadIdentity is kept: %v, %v", secret, err)
 	}
 	f.kind.credentials = usercredential.Credential{Kind: "Secret", Data: map[string][]byte{"password": []byte("2")}}

@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -37,13 +36,7 @@ func TestOldKeyIsKeptUntilThereIsABackup(t *testing.T) {
 				t.Fatal(err)
 			}
 			in := Inputs{Run: clusters.Run(), Encryption: Encryption{BackupSince: new(metav1.NewTime(noon))}}
-			timeout := 200 * time.Millisecond // long enough to see that it does not end at once
-			if tc.want {
-				timeout = time.Minute
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), timeout)
-			defer cancel()
-			if err := in.awaitBackup(ctx); (err == nil) != tc.want {
+			if err := stagetest.UntilIdle(t, in.awaitBackup); (err == nil) != tc.want {
 				t.Errorf("awaitBackup() is %v", err)
 			}
 		})

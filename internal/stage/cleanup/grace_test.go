@@ -19,6 +19,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/stage"
+	"gardener.cloud/gardener/internal/stage/stagetest"
 )
 
 func TestPeriods(t *testing.T) {
@@ -87,10 +88,7 @@ func TestFinalizersAreRemovedAfterTheirPeriod(t *testing.T) {
 				Periods: PeriodsOf(&corev1beta1.Shoot{}),
 			}
 			for _, task := range Tasks(in) {
-				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-				err := task.Run(ctx)
-				cancel()
-				if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				if err := stagetest.UntilIdle(t, task.Run); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("%s: %v", task.ID, err)
 				}
 			}

@@ -172,9 +172,7 @@ func TestRemovedContainerRuntimeIsBroken(t *testing.T) {
 				},
 			})
 			in := Inputs{Run: run, Desired: []Runtime{{"gvisor", "a", nil}}, Removed: []Runtime{{"kata", "a", nil}}, Restores: true}
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			defer cancel()
-			if err := stagetest.RunTask(ctx, t, Tasks(in), "container-runtimes"); (err != nil) != tc.fails {
+			if err := stagetest.RunTaskUntilIdle(t, Tasks(in), "container-runtimes"); (err != nil) != tc.fails {
 				t.Errorf("the error is %v, want one: %t", err, tc.fails)
 			}
 		})
@@ -226,9 +224,7 @@ func TestContainerRuntimesAreDeleted(t *testing.T) {
 				tasks, id = append(tasks, Deletion(in.Run)), "container-runtimes-gone"
 			}
 			for range 2 { // the second time finds it as it is
-				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-				err := stagetest.RunTask(ctx, t, tasks, id)
-				cancel()
+				err := stagetest.RunTaskUntilIdle(t, tasks, id)
 				if waits := errors.Is(err, context.DeadlineExceeded); waits != tc.finalizer || err != nil && !waits {
 					t.Errorf("the task waits: %v (%v)", waits, err)
 				}

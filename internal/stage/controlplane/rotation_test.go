@@ -84,11 +84,7 @@ func TestRootCAIsPublished(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	published := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		defer cancel()
-		return stagetest.RunTask(ctx, t, Tasks(in), "root-ca-published")
-	}
+	published := func() error { return stagetest.RunTaskUntilIdle(t, Tasks(in), "root-ca-published") }
 	err = published()
 	for _, want := range []string{
 		"ConfigMap kube-root-ca.crt does not have the new CA bundle in 2 namespaces: b, c", "1 Secrets with static tokens do not have the new CA bundle: a/static",
@@ -202,10 +198,8 @@ func TestStaticTokens(t *testing.T) {
 		in := rotated(t, clusters, phase)
 		set, in.Run.Target = in.Credentials, stage.NewConnectedTarget(shoot, stagetest.Discover)
 		in.Rotation.PreparesKey, in.Rotation.CompletesKey = phase == corev1beta1.RotationPreparing, phase == corev1beta1.RotationCompleting
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
 		for range 2 { // the task of a run that is repeated
-			if err := stagetest.RunTask(ctx, t, Tasks(in), task); err != nil {
+			if err := stagetest.RunTaskUntilIdle(t, Tasks(in), task); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -2,10 +2,8 @@ package etcd
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"testing"
-	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -250,9 +248,7 @@ func TestBackupEntryIsRestored(t *testing.T) {
 			if tc.restores {
 				in.Restoration = &Restoration{}
 			}
-			ctx, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			defer stop()
-			_ = in.backupEntry(ctx) // no controller answers the request
+			_ = stagetest.UntilIdle(t, in.backupEntry) // no controller answers the request
 			if err := clusters.Garden.Get(t.Context(), client.ObjectKeyFromObject(desired), existing); err != nil {
 				t.Fatal(err)
 			}

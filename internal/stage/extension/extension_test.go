@@ -155,9 +155,7 @@ func TestStaleExtensionIsDeleted(t *testing.T) {
 			}
 			in := Inputs{Run: clusters.Run(), Stale: []Extension{{Type: "former"}}, Hibernated: tc.hibernated}
 			for range 2 {
-				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-				err := stagetest.RunTask(ctx, t, Tasks(in), "extension-former-gone")
-				cancel()
+				err := stagetest.RunTaskUntilIdle(t, Tasks(in), "extension-former-gone")
 				if waits := errors.Is(err, context.DeadlineExceeded); waits != tc.waits || err != nil && !waits {
 					t.Errorf("the task waits: %v (%v)", waits, err)
 				}

@@ -226,9 +226,7 @@ func TestWorkerIsWrittenBeforeItIsAwaited(t *testing.T) {
 	if former := in.Result.Worker; former == nil || former.Spec.Region != "" || !former.Status.MachineDeploymentsLastUpdateTime.Equal(&before) {
 		t.Errorf("the Worker of before is %+v", former)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if err := stagetest.RunTask(ctx, t, Tasks(in), "worker"); !errors.Is(err, context.DeadlineExceeded) {
+	if err := stagetest.RunTaskUntilIdle(t, Tasks(in), "worker"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a Worker that is not ready is not waited for: %v", err)
 	}
 	in.Run.SkipReadiness = true
@@ -280,9 +278,7 @@ func TestRestoredMachinesAreAwaitedAlthoughReadinessIsSkipped(t *testing.T) {
 			in := Inputs{Restores: true, Replicas: 2, Run: &stage.Run{
 				SeedAPI: seed, Namespace: stagetest.Namespace, Name: stagetest.Name, Clock: clock.RealClock{}, SkipReadiness: true,
 			}}
-			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-			defer cancel()
-			if err := stagetest.RunTask(ctx, t, Tasks(in), "worker"); (err == nil) != tc.known {
+			if err := stagetest.RunTaskUntilIdle(t, Tasks(in), "worker"); (err == nil) != tc.known {
 				t.Errorf("the wait for the Worker ends with %v", err)
 			}
 			if err := seed.Get(t.Context(), client.ObjectKeyFromObject(worker), worker); err != nil || (worker.Status.State == nil) != tc.known {
@@ -323,9 +319,7 @@ func TestTheStartOfTheMachineControllerManagerEndsTheWaitForARestoredWorker(t *t
 	in := Inputs{Restores: true, Run: &stage.Run{
 		SeedAPI: seed, Namespace: stagetest.Namespace, Name: stagetest.Name, Clock: clock.RealClock{}, SkipReadiness: true,
 	}}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if err := stagetest.RunTask(ctx, t, Tasks(in), "worker"); err != nil {
+	if err := stagetest.RunTaskUntilIdle(t, Tasks(in), "worker"); err != nil {
 		t.Error(err)
 	}
 }

@@ -3,7 +3,9 @@ package stagetest
 
 import (
 	"context"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -137,6 +139,25 @@ func RunTask(ctx context.Context, t *testing.T, tasks []flow.Task, id string) er
 	return nil
 }
 
+// RunTaskUntilIdle is RunTask with the context of UntilIdle.
+func RunTaskUntilIdle(t *testing.T, tasks []flow.Task, id string) error {
+	t.Helper()
+	return UntilIdle(t, func(ctx context.Context) error { return RunTask(ctx, t, tasks, id) })
+}
+
+// UntilIdle runs a function with a context that expires as soon as everything waits, however busy the computer is: what can be done is done before, and a
+// wait for what does not happen returns context.DeadlineExceeded. In the function, time is that of package synctest.
+func UntilIdle(t *testing.T, run func(context.Context) error) error {
+	t.Helper()
+	var err error
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		err = run(ctx)
+	})
+	return err
+}
+
 // newCluster returns a cluster in which resources are reconciled when they are read.
 func newCluster(scheme *runtime.Scheme) client.WithWatch {
 	byName := func(object client.Object) []string { return []string{object.GetName()} }
@@ -179,12 +200,42 @@ func newCluster(scheme *runtime.Scheme) client.WithWatch {
 			if err != nil {
 				return nil, err
 			}
-			return watch.Filter(events, func(event watch.Event) (watch.Event, bool) {
-				reconcile(event.Object)
-				return event, true
-			}), nil
+			return watchReconciled(events), nil
 		},
 	}).Build()
+}
+
+// reconciledWatch is a watch whose objects are reconciled. Unlike that of watch.Filter, its goroutine ends when it is stopped before an event was read.
+type reconciledWatch struct {
+	watch.Interface
+	events chan watch.Event
+	done   chan struct{}
+	stop   sync.Once
+}
+
+func watchReconciled(source watch.Interface) watch.Interface {
+	w := &reconciledWatch{Interface: source, events: make(chan watch.Event), done: make(chan struct{})}
+	go func() {
+		defer close(w.events)
+		for event := range source.ResultChan() {
+			reconcile(event.Object)
+			select {
+			case w.events <- event:
+			case <-w.done:
+				return
+			}
+		}
+	}()
+	return w
+}
+
+// ResultChan implements watch.Interface.
+func (w *reconciledWatch) ResultChan() <-chan watch.Event { return w.events }
+
+// Stop implements watch.Interface.
+func (w *reconciledWatch) Stop() {
+	w.stop.Do(func() { close(w.done) })
+	w.Interface.Stop()
 }
 
 // WatchWithoutList refuses watches that begin with a list, which fake clients do not support.

@@ -25,6 +25,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+	"gardener.cloud/gardener/internal/stage/stagetest"
 	"gardener.cloud/gardener/test/builder"
 )
 
@@ -146,9 +147,11 @@ func TestVersionOfSeed(t *testing.T) {
 				}
 				return
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // the flow would wait for what does not run here
-			defer cancel()
-			if _, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(seed)}); err == nil {
+			err := stagetest.UntilIdle(t, func(ctx context.Context) error { // the flow would wait for what does not run here
+				_, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(seed)})
+				return err
+			})
+			if err == nil {
 				t.Error("the Seed is not retried")
 			}
 			if err := r.gardenCache.Get(t.Context(), client.ObjectKeyFromObject(seed), seed); err != nil {

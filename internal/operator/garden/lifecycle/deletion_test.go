@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -20,6 +19,7 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/stage/stagetest"
 )
 
 func managedResource(name string, class *string, finalizers ...string) *resourcesv1alpha1.ManagedResource {
@@ -62,9 +62,7 @@ func TestDeletionWaitsForManagedResourcesOfOthers(t *testing.T) {
 				await func(context.Context) error
 				waits string
 			}{{s.awaitOnlyOwn, tc.virtualWaits}, {s.awaitNoRuntimeResources, tc.runtimeWaits}} {
-				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-				err := check.await(ctx)
-				cancel()
+				err := stagetest.UntilIdle(t, check.await)
 				if (err != nil) != (check.waits != "") || err != nil && !strings.Contains(err.Error(), check.waits) {
 					t.Errorf("error %v, want one about %q", err, check.waits)
 				}
@@ -94,11 +92,9 @@ func TestDeletionWithoutCRDs(t *testing.T) {
 		"dnsrecords-gone":        func(ctx context.Context) error { return s.deleteRecords(ctx, nil) },
 		"runtime-resources-gone": s.awaitNoRuntimeResources, "credentials-gone": s.deleteCredentials,
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		if err := step(ctx); err != nil {
+		if err := stagetest.UntilIdle(t, step); err != nil {
 			t.Errorf("task %s: %v", name, err)
 		}
-		cancel()
 	}
 }
 

@@ -83,12 +83,11 @@ func TestRenewKubeconfigs(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &state{reconciler: &reconciler{}, garden: garden, run: &stage.Run{Target: stage.NewConnectedTarget(virtual, stagetest.Discover)}}
-	// run returns the Seed after a run that ends soon.
+	// run returns the Seed after a run.
 	run := func(done bool) *corev1beta1.Seed {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := s.operateSeeds(ctx, "renew-kubeconfig"); (err == nil) != done {
+		err := stagetest.UntilIdle(t, func(ctx context.Context) error { return s.operateSeeds(ctx, "renew-kubeconfig") })
+		if (err == nil) != done {
 			t.Fatalf("done is %t, want %t: %v", err == nil, done, err)
 		}
 		after := &corev1beta1.Seed{}

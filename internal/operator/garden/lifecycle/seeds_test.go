@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,9 +90,7 @@ func TestOperateSeeds(t *testing.T) {
 			for _, object := range tc.seeds {
 				create(t, l.virtual, object)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			err = s.operateSeeds(ctx, operation)
+			err = stagetest.UntilIdle(t, func(ctx context.Context) error { return s.operateSeeds(ctx, operation) })
 			if (err != nil) != (len(tc.errs) > 0) {
 				t.Errorf("error %v, want %q", err, tc.errs)
 			}
