@@ -56,12 +56,22 @@ func TestSlowText(t *testing.T) {
 		if want {
 			continue
 		}
-		start := time.Now()
-		_, _ = resource.ParseQuantity(text)
-		if took := time.Since(start); took > time.Second/10 {
+		if took := measure(time.Second/10, func() { _, _ = resource.ParseQuantity(text) }); took > time.Second/10 {
 			t.Errorf("parsing %q takes %s", text, took)
 		}
 	}
+}
+
+// measure returns how long a function takes. Longer than a limit, it is tried again: on a busy computer, something else may have run meanwhile.
+func measure(limit time.Duration, f func()) (took time.Duration) {
+	for range 5 {
+		start := time.Now()
+		f()
+		if took = time.Since(start); took <= limit {
+			break
+		}
+	}
+	return took
 }
 
 func TestBody(t *testing.T) {
@@ -165,9 +175,7 @@ func TestLargeBodies(t *testing.T) {
 	for name, text := range map[string]string{"digits": "1", "exponents": "1e1111", "exponents after lengths": "9991e-1", "backslashes": `\u0031`, "negative exponents": `"1e-999",`} {
 		data := []byte(strings.Repeat(text, 3<<20/len(text)))
 		for _, contentType := range []string{asJSON, asProtobuf} {
-			start := time.Now()
-			slow(data, contentType)
-			if took := time.Since(start); took > 2*time.Second {
+			if took := measure(2*time.Second, func() { slow(data, contentType) }); took > 2*time.Second {
 				t.Errorf("%s in %s take %s", name, contentType, took)
 			}
 		}
@@ -183,9 +191,7 @@ func FuzzParse(f *testing.F) {
 		if slowText(text) {
 			return
 		}
-		start := time.Now()
-		_, _ = resource.ParseQuantity(text)
-		if took := time.Since(start); took > time.Second {
+		if took := measure(time.Second, func() { _, _ = resource.ParseQuantity(text) }); took > time.Second {
 			t.Errorf("parsing takes %s", took)
 		}
 	})

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -295,9 +294,8 @@ func TestSlowQuantitiesOfAnotherCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := time.Now()
 	err = c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "a"}, &corev1.ResourceQuota{})
-	if took := time.Since(start); err == nil || !strings.Contains(err.Error(), "exponent") || took > time.Second {
-		t.Errorf("after %s: %v", took, err)
+	if err == nil || !strings.Contains(err.Error(), "exponent") {
+		t.Errorf("the quantity is parsed: %v", err)
 	}
 }
