@@ -9,7 +9,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// Edit changes an object as somebody else would, whoever writes to it at the same time. Afterwards it is as the API server has it.
+// Edit changes an object as another client would, and retries after conflicts. Afterwards it is as the API server has it.
 func Edit[T client.Object](t testing.TB, c client.Client, object T, change func(T)) {
 	t.Helper()
 	write(t, c, object, change, func() error { return c.Update(t.Context(), object) })

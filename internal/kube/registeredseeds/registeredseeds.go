@@ -43,7 +43,7 @@ func Add(ctx context.Context, c client.Client, seed string) error {
 	return wrap("create", c.Create(ctx, configMap))
 }
 
-// Remove forgets a Seed: who registers it next may choose what it refers to.
+// Remove removes a Seed: its next registration may choose what it refers to.
 func Remove(ctx context.Context, c client.Client, seed string) error {
 	return wrap("remove the Seed from", client.IgnoreNotFound(patch(ctx, c, seed, nil)))
 }
