@@ -29,7 +29,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/cert"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -162,9 +161,6 @@ func (w *testCluster) create(t *testing.T, objects ...client.Object) {
 		}
 	}
 }
-
-// timeout is for steps that take much less than a second on an idle machine.
-const timeout = time.Minute
 
 // staticToken plays kube-controller-manager, which writes tokens.
 func (w *testCluster) staticToken(t *testing.T) {
@@ -380,14 +376,16 @@ func (w *testCluster) webhooks(t *testing.T) {
 			},
 		},
 	}
-	// The API server reads webhook configurations with a delay.
-	admitted := func(ctx context.Context) (bool, error) {
+	env.AwaitRequest(t, func(ctx context.Context) error {
 		p := p.DeepCopy()
-		return w.Create(ctx, p, client.DryRunAll) == nil && len(p.Spec.Volumes) > 0 && p.Spec.SecurityContext != nil, nil
-	}
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, timeout, true, admitted); err != nil {
-		t.Fatalf("no webhook is called for pods: %v", err)
-	}
+		if err := w.Create(ctx, p, client.DryRunAll); err != nil {
+			return err
+		}
+		if len(p.Spec.Volumes) == 0 || p.Spec.SecurityContext == nil {
+			return errors.New("no webhook is called for pods")
+		}
+		return nil
+	})
 	w.create(t, p, d)
 	if p.Spec.Volumes[0].Name != "kube-api-access-gardener" || p.Spec.SecurityContext.SeccompProfile == nil ||
 		p.Spec.TopologySpreadConstraints[0].LabelSelector.MatchLabels["pod-template-hash"] != "x" {

@@ -66,6 +66,30 @@ func AwaitListUntil[T client.Object](ctx context.Context, t testing.TB, c client
 	await(ctx, t, c, empty[T](), check, options...)
 }
 
+// AwaitRequest repeats a request until it returns nil. It is for what cannot be watched: when an API server has observed permissions and registrations of
+// webhooks. After a timeout, the test fails with the last error of the request.
+func AwaitRequest(t testing.TB, request func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := limited(t)
+	defer cancel()
+	var reason error
+	for {
+		err := request(ctx)
+		if err == nil {
+			return
+		}
+		if ctx.Err() == nil || reason == nil { // else it may say no more than that the time is over
+			reason = err
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%v: %v", context.Cause(ctx), reason)
+			return
+		case <-time.After(lookAgain):
+		}
+	}
+}
+
 // None is a check of AwaitList: no object may be left.
 func None[T client.Object](objects []T) error {
 	if len(objects) == 0 {

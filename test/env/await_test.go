@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -74,6 +75,33 @@ func TestAwait(t *testing.T) {
 	if got, ok := strings.CutPrefix(failed.text, want); !ok || !strings.Contains(got, "\n  name: other\n") {
 		t.Errorf("report is %q, want it to start with %q", failed.text, want)
 	}
+}
+
+func TestAwaitRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failed, forbidden := &recorder{TB: t}, errors.New("forbidden")
+		tries := 0
+		AwaitRequest(failed, func(context.Context) error {
+			if tries++; tries < 3 {
+				return forbidden
+			}
+			return nil
+		})
+		if tries != 3 || failed.text != "" {
+			t.Errorf("%d requests, want 3; the report is %q", tries, failed.text)
+		}
+		// The last request ends with the time, and says no more than that.
+		AwaitRequest(failed, func(ctx context.Context) error {
+			if tries++; tries < 6 {
+				return forbidden
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if diff := cmp.Diff("timed out after 1m30s: forbidden", failed.text); diff != "" {
+			t.Errorf("report (-want +got):\n%s", diff)
+		}
+	})
 }
 
 // recorder keeps the text of a failure.

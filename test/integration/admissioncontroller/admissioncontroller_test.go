@@ -8,12 +8,10 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	admissioncontrollerconfigv1alpha1 "gardener.cloud/gardener/api/config/admissioncontroller/v1alpha1"
@@ -92,9 +90,9 @@ func TestGardenlets(t *testing.T) {
 	if err := e.Client.Delete(t.Context(), binding("garden-a")); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the Secret cannot be read any more", func(ctx context.Context) error {
+	env.AwaitRequest(t, func(ctx context.Context) error {
 		if err := a.Get(ctx, client.ObjectKeyFromObject(secret("garden-a", "credentials")), &corev1.Secret{}); !apierrors.IsForbidden(err) {
-			return fmt.Errorf("want Forbidden, got %w", err)
+			return fmt.Errorf("read the Secret: %v, want Forbidden", err) //nolint:errorlint // it may be nil
 		}
 		return nil
 	})
@@ -187,8 +185,11 @@ func binding(namespace string) *securityv1alpha1.CredentialsBinding {
 // allowed waits until a client may read an object: the admission controller observes changes a moment later.
 func allowed(t *testing.T, c client.Client, obj client.Object) {
 	t.Helper()
-	await(t, fmt.Sprintf("%T %s can be read", obj, client.ObjectKeyFromObject(obj)), func(ctx context.Context) error {
-		return c.Get(ctx, client.ObjectKeyFromObject(obj), obj.DeepCopyObject().(client.Object))
+	env.AwaitRequest(t, func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj.DeepCopyObject().(client.Object)); err != nil {
+			return fmt.Errorf("read %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
+		}
+		return nil
 	})
 }
 
@@ -196,18 +197,6 @@ func forbidden(t *testing.T, c client.Client, obj client.Object) {
 	t.Helper()
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj.DeepCopyObject().(client.Object)); !apierrors.IsForbidden(err) {
 		t.Errorf("read %T %s: %v, want Forbidden", obj, client.ObjectKeyFromObject(obj), err)
-	}
-}
-
-// await polls, as what a kube-apiserver allows cannot be watched.
-func await(t *testing.T, what string, check func(context.Context) error) {
-	t.Helper()
-	var last error
-	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	}); err != nil {
-		t.Fatalf("%s: %v", what, last)
 	}
 }
 

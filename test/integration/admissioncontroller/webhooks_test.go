@@ -8,13 +8,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	admissioncontrollerconfigv1alpha1 "gardener.cloud/gardener/api/config/admissioncontroller/v1alpha1"
@@ -55,11 +53,11 @@ func TestWebhooks(t *testing.T) {
 
 	step := env.Story(t)
 	step("the kube-apiserver calls them")
-	called(t, func(ctx context.Context) error {
+	env.AwaitRequest(t, func(ctx context.Context) error {
 		err := c.Create(ctx, secret(project, "program", nil, map[string]string{"kubeconfig": program}), client.DryRunAll)
 		return refused(err, http.StatusUnprocessableEntity, "data.kubeconfig.users[0].user.exec")
 	})
-	called(t, func(ctx context.Context) error {
+	env.AwaitRequest(t, func(ctx context.Context) error {
 		credentials := secret(project, "credentials", map[string]string{"provider.shoot.gardener.cloud/old": "true"}, nil)
 		if err := c.Create(ctx, credentials, client.DryRunAll); err != nil {
 			return err
@@ -81,7 +79,7 @@ func TestWebhooks(t *testing.T) {
 
 	step("what is not is refused")
 	// The gardener-admission-controller lists Shoots in its cache.
-	called(t, func(ctx context.Context) error {
+	env.AwaitRequest(t, func(ctx context.Context) error {
 		old := &corev1.Secret{}
 		if err := c.Get(ctx, client.ObjectKey{Namespace: project, Name: "kubeconfig"}, old); err != nil {
 			return err
@@ -159,7 +157,7 @@ func TestWebhooks(t *testing.T) {
 		}
 	}
 	e.StartAdmissionController(t)
-	called(t, func(ctx context.Context) error { return c.Create(ctx, shoot("up-again")) })
+	env.AwaitRequest(t, func(ctx context.Context) error { return c.Create(ctx, shoot("up-again")) })
 }
 
 var internalDomain = map[string]string{"gardener.cloud/role": "internal-domain"}
@@ -210,17 +208,4 @@ func refused(err error, code int, text string) error {
 		return fmt.Errorf("the error has a value of a Secret: %w", err)
 	}
 	return nil
-}
-
-// called waits until a check passes: an API server calls webhooks some time after their configuration has been created, and the webhooks read from
-// a cache. Neither can be watched.
-func called(t *testing.T, check func(context.Context) error) {
-	t.Helper()
-	var last error
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	}); err != nil {
-		t.Fatalf("%v: %v", err, last)
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -72,7 +71,13 @@ func TestGardenAdmission(t *testing.T) {
 			p.Spec.Type, p.Annotations = typ, map[string]string{"invalid": "true"}
 		})
 	}
-	awaitRefusal(t, e.Client, func() client.Object { return invalid("local") }, "spec.caBundle: Forbidden: not for this provider")
+	env.AwaitRequest(t, func(ctx context.Context) error {
+		err := e.Client.Create(ctx, invalid("local"), client.DryRunAll)
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.caBundle: Forbidden: not for this provider") {
+			return fmt.Errorf("create an invalid profile: %v, want that the webhook refuses it", err) //nolint:errorlint // it may be nil
+		}
+		return nil
+	})
 	if err := e.Client.Create(t.Context(), invalid("other")); err != nil {
 		t.Errorf("a profile of another provider is checked: %v", err)
 	}
@@ -103,22 +108,4 @@ func TestGardenAdmission(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// awaitRefusal creates an object until it is refused. It cannot be watched when an API server has observed the registration of a webhook.
-func awaitRefusal(t *testing.T, c client.Client, object func() client.Object, want string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for {
-		err := c.Create(ctx, object(), client.DryRunAll)
-		if apierrors.IsInvalid(err) && strings.Contains(err.Error(), want) {
-			return
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-			t.Fatalf("it is not refused with %q: %v", want, err)
-		}
-	}
 }

@@ -30,7 +30,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -203,18 +202,20 @@ func (s *foreignSeed) runExtension(t *testing.T) (stop func()) {
 	})
 	stop = func() { cancel(); running.Wait() }
 	t.Cleanup(stop)
-	// The kube-apiserver calls a webhook a moment after it is registered, which cannot be watched.
 	probe := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: foreignNamespace, Name: "probe", Labels: map[string]string{"gardener.cloud/purpose": "cloudprovider"}},
 		Data:       map[string][]byte{"token": []byte("secret")},
 	}
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, waitTimeout, true, func(ctx context.Context) (bool, error) {
+	env.AwaitRequest(t, func(ctx context.Context) error {
 		called := probe.DeepCopy()
-		err := s.c.Create(ctx, called, client.DryRunAll)
-		return err == nil && len(called.Data["credentialsFile"]) > 0, nil
-	}); err != nil {
-		t.Fatalf("the webhook of the extension: %v", err)
-	}
+		if err := s.c.Create(ctx, called, client.DryRunAll); err != nil {
+			return err
+		}
+		if len(called.Data["credentialsFile"]) == 0 {
+			return errors.New("the webhook of the extension has not changed the Secret")
+		}
+		return nil
+	})
 	return stop
 }
 
@@ -579,15 +580,15 @@ func (s *foreignSeed) testForeignFailures(t, whole *testing.T) {
 				}
 			})
 			var err error
-			// When the kube-apiserver knows of a change of the registration cannot be watched.
-			if timeout := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, waitTimeout, true, func(ctx context.Context) (bool, error) {
+			env.AwaitRequest(t, func(ctx context.Context) error { // until the kube-apiserver has observed the change of the registration
 				err = run.Apply(ctx, &corev1.Secret{
 					ObjectMeta: metav1.ObjectMeta{Namespace: foreignNamespace, Name: "probe", Labels: map[string]string{"gardener.cloud/purpose": "cloudprovider"}},
 				})
-				return err != nil && strings.Contains(err.Error(), tc.says), nil
-			}); timeout != nil {
-				t.Fatalf("%v, and no error with %q", err, tc.says)
-			}
+				if err == nil || !strings.Contains(err.Error(), tc.says) {
+					return fmt.Errorf("apply a Secret: %v, want an error with %q", err, tc.says) //nolint:errorlint // it may be nil
+				}
+				return nil
+			})
 			want := foreignAdvice + map[bool]string{false: " does not respond as it should", true: " refuses the request"}[tc.server == recovers] +
 				`: see its pods and their logs in namespace "extension-provider-acme" of the seed, and ControllerInstallation "provider-acme"`
 			if !strings.HasSuffix(err.Error(), want) || len(errorcode.Of(err)) > 0 {

@@ -11,6 +11,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -46,6 +47,7 @@ import (
 	"gardener.cloud/gardener/pkg/helm"
 	"gardener.cloud/gardener/test/builder"
 	"gardener.cloud/gardener/test/env"
+	"gardener.cloud/gardener/test/ports"
 )
 
 const (
@@ -65,13 +67,8 @@ func start(t *testing.T) (client.WithWatch, *rest.Config) {
 	create(t, c, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloudprovider"}})
 	o := hosts.NewOptions()
 	o.ExtensionClasses = []string{"shoot", "seed"}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.WebhookNamespace, o.WebhookMode, o.WebhookServerHost, o.WebhookServerPort = extension, "url", "127.0.0.1", listener.Addr().(*net.TCPAddr).Port
-	o.WebhookURL = listener.Addr().String()
-	_ = listener.Close()
+	o.WebhookNamespace, o.WebhookMode, o.WebhookServerHost, o.WebhookServerPort = extension, "url", "127.0.0.1", ports.Free(t, 1)[0]
+	o.WebhookURL = net.JoinHostPort(o.WebhookServerHost, strconv.Itoa(o.WebhookServerPort))
 	run(t, config, extension, o)
 	return c, config
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -25,12 +24,10 @@ import (
 	"gardener.cloud/gardener/pkg/helm"
 	"gardener.cloud/gardener/test/builder"
 	"gardener.cloud/gardener/test/env"
+	"gardener.cloud/gardener/test/ports"
 )
 
-const (
-	ofAdmission     = "extension-provider-local"
-	admissionPeriod = 30 * time.Second
-)
+const ofAdmission = "extension-provider-local"
 
 // startAdmission runs the admission controller with a garden, as the ServiceAccount that gardener-operator gives it, so that what its role lacks shows. It
 // returns a function that stops it.
@@ -62,7 +59,7 @@ func startAdmission(t *testing.T) (client.WithWatch, func()) {
 	o.MetricsBindAddress, o.HealthBindAddress = "0", "0"
 	// The Service is in the runtime cluster, which this test does not have.
 	o.WebhookNamespace, o.WebhookOwnerNamespace, o.WebhookMode = "garden", ofAdmission, "url"
-	o.WebhookServerHost, o.WebhookServerPort = address, freePort(t)
+	o.WebhookServerHost, o.WebhookServerPort = address, ports.Free(t, 1)[0]
 	o.WebhookURL = fmt.Sprintf("%s:%d", address, o.WebhookServerPort)
 	scheme, err := local.NewAdmissionScheme()
 	if err != nil {
@@ -96,24 +93,6 @@ func startAdmission(t *testing.T) (client.WithWatch, func()) {
 	}
 	t.Cleanup(stop)
 	return c, stop
-}
-
-// called repeats a request until it is as it has to be. It cannot be watched when an API server has observed the registration of webhooks.
-func called(t *testing.T, request func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), admissionPeriod)
-	defer cancel()
-	for {
-		err := request(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-			t.Fatal(err)
-		}
-	}
 }
 
 // refused returns an error unless a request was refused as invalid, with a message.
@@ -156,10 +135,10 @@ func TestAdmission(t *testing.T) {
 
 	step := env.Story(t)
 	step("both API servers call them")
-	called(t, func(ctx context.Context) error {
+	env.AwaitRequest(t, func(ctx context.Context) error {
 		return refused(c.Create(ctx, builder.CloudProfile("local"), client.DryRunAll), "spec.providerConfig: Required value")
 	})
-	called(t, func(ctx context.Context) error {
+	env.AwaitRequest(t, func(ctx context.Context) error {
 		return refused(c.Create(ctx, credentialsOf("wrong", noKubeconfig, usesProfile), client.DryRunAll), "data[kubeconfig]: Invalid value")
 	})
 
@@ -168,7 +147,7 @@ func TestAdmission(t *testing.T) {
 	shoot := builder.Shoot("right", builder.Workers(1), func(s *corev1beta1.Shoot) { s.Spec.Networking.Type = new("flannel") })
 	namespaced := namespacedProfile(profileConfig("2.0.0"))
 	create(t, c, profile, shoot, credentialsOf("of-nobody", noKubeconfig, nil), credentialsOf("right", "", usesProfile))
-	called(t, func(ctx context.Context) error { return c.Create(ctx, namespaced) }) // its parent has to be in the cache of gardener-apiserver
+	env.AwaitRequest(t, func(ctx context.Context) error { return c.Create(ctx, namespaced) }) // its parent has to be in the cache of gardener-apiserver
 
 	step("what is wrong is refused, and says where")
 	other := &runtime.RawExtension{Raw: []byte(`{"kind":"Other"}`)}
@@ -227,7 +206,7 @@ func TestAdmission(t *testing.T) {
 		}
 		return nil
 	}
-	called(t, merged)
+	env.AwaitRequest(t, merged)
 	env.Edit(t, c, namespaced, func(p *corev1beta1.NamespacedCloudProfile) { p.Finalizers = []string{"gardener"} })
 	if err := errors.Join(c.Delete(t.Context(), namespaced), c.Get(t.Context(), client.ObjectKeyFromObject(namespaced), namespaced), merged(t.Context())); err != nil {
 		t.Error(err)

@@ -15,6 +15,7 @@ import (
 	"gardener.cloud/gardener/internal/cloudcontroller"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/test/env"
+	"gardener.cloud/gardener/test/ports"
 )
 
 // A Service of a shoot gets the address of one beside its machines, which forwards to its node ports, and is deleted with it.
@@ -31,7 +32,7 @@ func TestLoadBalancers(t *testing.T) {
 	shoot, machines := connect(e.Config), connect(elsewhere)
 	create(t, machines, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "infra-shoot--dev--lb"}})
 	options := &cloudcontroller.Options{
-		Namespace: "shoot--dev--lb", Kubeconfig: env.KubeconfigFile(t, e.Config), Port: freePort(t),
+		Namespace: "shoot--dev--lb", Kubeconfig: env.KubeconfigFile(t, e.Config), Port: ports.Free(t, 1)[0],
 		Infrastructure: process.OtherCluster{Kubeconfig: env.KubeconfigFile(t, elsewhere), Blocked: func(string) string { return "" }},
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

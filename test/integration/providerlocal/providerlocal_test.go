@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,6 +48,7 @@ import (
 	"gardener.cloud/gardener/pkg/extension/contract"
 	"gardener.cloud/gardener/test/builder"
 	"gardener.cloud/gardener/test/env"
+	"gardener.cloud/gardener/test/ports"
 )
 
 const (
@@ -87,14 +87,14 @@ func cluster(t *testing.T, definitions ...func() ([]*apiextensionsv1.CustomResou
 // run runs provider-local. It returns the directory of backups and the port of its DNS server. No classes are those of a seed.
 func run(t *testing.T, e *env.Env, as *rest.Config, namespace string, classes ...extensionsv1alpha1.ExtensionClass) (directory string, port int) {
 	t.Helper()
-	directory, port = t.TempDir(), freePort(t)
+	directory, port = t.TempDir(), ports.Free(t, 1)[0]
 	config := &providerlocalconfigv1alpha1.ProviderLocalConfiguration{Namespace: namespace, ExtensionClasses: classes}
 	config.DNS = providerlocalconfigv1alpha1.DNSConfiguration{BindAddress: address, Port: port, Zones: []string{"local.example"}}
 	config.Backup.Directory = directory
 	config.Images = providerlocalconfigv1alpha1.ImagesConfiguration{
 		Gardener: "registry.example/gardener:v1", Flannel: "registry.example/flannel:v1", Crun: "registry.example/crun:v1",
 	}
-	webhooks := freePort(t)
+	webhooks := ports.Free(t, 1)[0]
 	config.Server.Webhooks = &providerlocalconfigv1alpha1.WebhookServer{
 		Server: providerlocalconfigv1alpha1.Server{BindAddress: address, Port: webhooks}, URL: fmt.Sprintf("%s:%d", address, webhooks),
 	}
@@ -593,23 +593,6 @@ func testWebhook(t *testing.T, c client.WithWatch) {
 			},
 		})
 	})
-}
-
-// freePort returns a port that is free for UDP and TCP.
-func freePort(t *testing.T) int {
-	t.Helper()
-	stream, err := net.Listen("tcp", address+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stream.Close() //nolint:errcheck // it was only asked for its port
-	port := stream.Addr().(*net.TCPAddr).Port
-	datagrams, err := net.ListenPacket("udp", stream.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer datagrams.Close() //nolint:errcheck // it showed that the port is free for it too
-	return port
 }
 
 // resolve asks for the address of a name.

@@ -13,10 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,7 +38,6 @@ import (
 const (
 	namespace = "shoot--a--b"
 	owner     = "test"
-	timeout   = 90 * time.Second
 )
 
 func TestShoot(t *testing.T) {
@@ -79,13 +76,9 @@ func TestShoot(t *testing.T) {
 	access := rest.AnonymousClientConfig(shoot.config)
 	access.BearerToken = token
 	own := connect(t, access)
-	var last error
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
-		last = own.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &corev1.Namespace{})
-		return !apierrors.IsForbidden(last), nil // the authorizer reads roles with a delay
-	}); err != nil || last != nil {
-		t.Errorf("its token is not valid: %v", last)
-	}
+	env.AwaitRequest(t, func(ctx context.Context) error {
+		return own.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &corev1.Namespace{})
+	})
 
 	// When the ManagedResources are deleted, its own permissions are deleted last.
 	for _, name := range []string{"shoot-core-gardener-resource-manager", shootsystem.ManagedResourceName} {

@@ -50,9 +50,6 @@ import (
 	"gardener.cloud/gardener/test/env"
 )
 
-// timeout is how long a test waits for a change. It takes a second or two on an idle machine.
-const timeout = 60 * time.Second
-
 // garden is the environment that the tests share.
 type garden struct {
 	*env.Env

@@ -20,9 +20,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -319,15 +317,7 @@ func (g *garden) testCertificates(t *testing.T) {
 			Request: certificateRequest(t), SignerName: certificatesv1.KubeAPIServerClientSignerName,
 			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
 		}}
-		if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
-			err := c.Create(ctx, csr)
-			if apierrors.IsForbidden(err) {
-				return false, nil // the API server does not know the role yet
-			}
-			return err == nil, err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		env.AwaitRequest(t, func(ctx context.Context) error { return c.Create(ctx, csr) }) // until the API server has observed the role
 	}
 	request("not-allowed", "others")
 	request("allowed", "bootstrappers")

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -18,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,8 +37,6 @@ import (
 const (
 	projectName, namespace           = "prod", "garden-prod"
 	otherProjectName, otherNamespace = "other", "garden-other"
-
-	timeout = 2 * time.Minute
 )
 
 type garden struct {
@@ -127,11 +123,13 @@ func (g *garden) startProjects(t *testing.T) {
 		{role: "viewer", resource: "configmaps", verb: "get"},
 		{role: "uam", resource: "projects.core.gardener.cloud", scope: own, verb: "manage-members"},
 	} {
-		if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
-			return g.may(ctx, last, namespace)
-		}); err != nil {
-			t.Fatalf("%+v: %v", last, err)
-		}
+		env.AwaitRequest(t, func(ctx context.Context) error {
+			allowed, err := g.may(ctx, last, namespace)
+			if err == nil && !allowed {
+				err = fmt.Errorf("%+v is not allowed yet", last)
+			}
+			return err
+		})
 	}
 }
 
