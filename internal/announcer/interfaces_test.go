@@ -12,6 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// patience is how long a test waits for what takes milliseconds on an idle computer.
+const patience = time.Minute
+
 // pair makes two network namespaces with a cable between them, and leaves the test in the first. The thread ends with the test.
 func pair(t *testing.T) (enter func(peer bool)) {
 	t.Helper()
@@ -83,7 +86,7 @@ func bringUp(t *testing.T, name string, second bool, addresses ...string) {
 			if update.Attrs().Name == name && update.Attrs().OperState == netlink.OperUp {
 				return
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("interface %s is not up", name)
 		}
 	}
@@ -97,7 +100,7 @@ func listen(t *testing.T, protocol int) int {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Close(fd) })
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 10}); err != nil {
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: int64(patience / time.Second)}); err != nil {
 		t.Fatal(err)
 	}
 	return fd
@@ -107,7 +110,7 @@ func listen(t *testing.T, protocol int) int {
 func await(t *testing.T, fd int, what string, wanted func([]byte) bool) {
 	t.Helper()
 	buffer := make([]byte, 2048)
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
 		n, _, err := unix.Recvfrom(fd, buffer, 0)
 		if errors.Is(err, unix.EINTR) {
 			continue
