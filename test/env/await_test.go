@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 func TestAwait(t *testing.T) {
@@ -100,6 +101,24 @@ func TestAwaitRequest(t *testing.T) {
 		})
 		if diff := cmp.Diff("timed out after 1m30s: forbidden", failed.text); diff != "" {
 			t.Errorf("report (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestAwaitUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failed, object := &recorder{TB: t}, Named[*corev1.ConfigMap]("default", "a")
+		cache := fake.NewFakeClient(object)
+		AwaitUnknown(failed, cache, object)
+		if want := "timed out after 1m30s: the cache has *v1.ConfigMap default/a still, with finalizers []"; failed.text != want {
+			t.Errorf("report is %q, want %q", failed.text, want)
+		}
+		failed.text = ""
+		if err := cache.Delete(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		if AwaitUnknown(failed, cache, object); failed.text != "" {
+			t.Errorf("report is %q", failed.text)
 		}
 	})
 }

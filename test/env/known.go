@@ -2,6 +2,7 @@ package env
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -25,5 +26,19 @@ func AwaitKnown(t testing.TB, cache client.Reader, objects ...client.Object) {
 		if err != nil {
 			t.Fatalf("the cache has no %T %s of version %s: %v", obj, client.ObjectKeyFromObject(obj), obj.GetResourceVersion(), err)
 		}
+	}
+}
+
+// AwaitUnknown waits until objects are deleted, and a cache does not have them any more.
+func AwaitUnknown(t testing.TB, cache client.Reader, objects ...client.Object) {
+	t.Helper()
+	for _, obj := range objects {
+		known := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has its original's type
+		AwaitRequest(t, func(ctx context.Context) error {
+			if err := cache.Get(ctx, client.ObjectKeyFromObject(obj), known); err != nil {
+				return client.IgnoreNotFound(err)
+			}
+			return fmt.Errorf("the cache has %T %s still, with finalizers %v", obj, client.ObjectKeyFromObject(obj), known.GetFinalizers())
+		})
 	}
 }

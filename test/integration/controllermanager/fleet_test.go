@@ -58,8 +58,7 @@ func testStale(t *testing.T, g *garden) {
 	}
 	awaitEvent(t, g, "unused", "ProjectUsedAgain")
 	g.delete(t, s)
-	env.AwaitGone(t, g.client, s)
-	g.settle(t)
+	g.awaitUnknown(t, s)
 	recheck(t, g, p)
 	awaitStale(t, g, p, true, false)
 
@@ -83,8 +82,7 @@ func testStale(t *testing.T, g *garden) {
 	recheck(t, g, p)
 	awaitStale(t, g, p, false, false)
 	g.delete(t, plant)
-	env.AwaitGone(t, g.client, plant)
-	g.settle(t)
+	g.awaitUnknown(t, plant)
 	recheck(t, g, p)
 	awaitStale(t, g, p, true, false)
 
@@ -117,8 +115,7 @@ func testStale(t *testing.T, g *garden) {
 	g.delete(t, user)
 	env.AwaitGone(t, g.client, user)
 	g.delete(t, binding)
-	env.AwaitGone(t, g.client, binding)
-	g.settle(t)
+	g.awaitUnknown(t, user, binding)
 	recheck(t, g, p)
 	awaitStale(t, g, p, true, false)
 	editStatus(t, g, p, func(p *corev1beta1.Project) {
@@ -276,5 +273,7 @@ func testRegisteredSeeds(t *testing.T, g *garden) {
 	}
 	env.Await(t, g.client, env.Named[*corev1.ConfigMap]("garden", "registered-seeds"), remembered)
 	g.delete(t, seed)
+	g.awaitUnknown(t, seed)
+	g.settle(t)
 	env.Await(t, g.client, env.Named[*corev1.ConfigMap]("garden", "registered-seeds"), remembered)
 }

@@ -181,8 +181,14 @@ func (g *garden) awaitCached(t *testing.T, objects ...client.Object) {
 	env.AwaitKnown(t, g.running.cache, objects...)
 }
 
+// awaitUnknown waits until objects are deleted, and the cache of the controllers does not have them any more.
+func (g *garden) awaitUnknown(t *testing.T, objects ...client.Object) {
+	t.Helper()
+	env.AwaitUnknown(t, g.running.cache, objects...)
+}
+
 // settle waits until no controller has been busy for a moment. On a busy machine, the watch events of what a test has just written may
-// arrive later: a test that depends on them calls awaitCached first.
+// arrive later: a test that depends on them calls awaitCached or awaitUnknown first.
 func (g *garden) settle(t *testing.T) {
 	t.Helper()
 	g.settleFor(t, 300*time.Millisecond)
