@@ -206,6 +206,7 @@ const (
 
 // publicDomain is that of the blobs in the public cloud of Azure. Its other clouds, such as that in China, have others.
 const publicDomain = "blob.core.windows.net"
+
 // openABS opens a container of Azure Blob Storage with the token of a WorkloadIdentity, or with the key of its storage account.
 func openABS(ctx context.Context, config *backuprestoreconfigv1alpha1.Store, by services) (*blob.Bucket, error) {
 	account, err := credential(config, keyStorageAccount)

@@ -285,10 +285,10 @@ func TestEndpointOfCredentials(t *testing.T) {
 	}
 }
 
-// transport answers requests of a client for Azure.
-type transport func(*http.Request) *http.Response
+// azureTransport answers requests of a client for Azure.
+type azureTransport func(*http.Request) *http.Response
 
-func (f transport) Do(r *http.Request) (*http.Response, error) { return f(r), nil }
+func (f azureTransport) Do(r *http.Request) (*http.Response, error) { return f(r), nil }
 
 // Extensions name the domain of the cloud in which the storage account is, which need not be the public one.
 func TestDomainOfCredentials(t *testing.T) {
@@ -308,7 +308,7 @@ func TestDomainOfCredentials(t *testing.T) {
 			var host string
 			store, err := openWith(t.Context(), &backuprestoreconfigv1alpha1.Store{
 				Provider: ABS, Container: "container", Prefix: "shoot/etcd-main", CredentialsDir: keys(t, credentials),
-			}, services{azure: azcore.ClientOptions{Transport: transport(func(r *http.Request) *http.Response {
+			}, services{azure: azcore.ClientOptions{Transport: azureTransport(func(r *http.Request) *http.Response {
 				host = r.URL.Host
 				return &http.Response{StatusCode: http.StatusCreated, Body: http.NoBody, Request: r}
 			})}})

@@ -27,7 +27,7 @@ import (
 // Keys of Secrets with credentials for OpenStack Swift.
 const (
 	keyAuthURL           = "authURL"
-	keyDomain            = "domainName"
+	keyDomainName        = "domainName"
 	keyProject           = "tenantName"
 	keyUser              = "username"
 	keyPassword          = "password"
@@ -80,13 +80,13 @@ func connect(config *backuprestoreconfigv1alpha1.Store, by services) (*swift.Con
 		return nil, err
 	}
 	c := &swift.Connection{
-		AuthVersion: 3, AuthUrl: address, Region: region, Domain: optional(config, keyDomain), Transport: transport, UserAgent: "etcd-backup-restore",
+		AuthVersion: 3, AuthUrl: address, Region: region, Domain: optional(config, keyDomainName), Transport: transport, UserAgent: "etcd-backup-restore",
 		UserName: optional(config, keyUser), ConnectTimeout: connectTimeout,
 	}
 	c.ApplicationCredentialId, c.ApplicationCredentialName = optional(config, keyApplicationID), optional(config, keyApplicationName)
 	if c.ApplicationCredentialId == "" && c.ApplicationCredentialName == "" {
 		c.ApiKey, c.Tenant = optional(config, keyPassword), optional(config, keyProject)
-		return c, required(config, keyUser, keyPassword, keyDomain, keyProject)
+		return c, required(config, keyUser, keyPassword, keyDomainName, keyProject)
 	}
 	if optional(config, keyPassword) != "" {
 		return nil, fmt.Errorf("the credentials have both %s, for an application credential, and %s", keyApplicationSecret, keyPassword)
@@ -95,7 +95,7 @@ func connect(config *backuprestoreconfigv1alpha1.Store, by services) (*swift.Con
 	if c.ApplicationCredentialSecret, err = credential(config, keyApplicationSecret); err != nil || c.ApplicationCredentialId != "" {
 		return c, err
 	}
-	return c, required(config, keyUser, keyDomain) // the name is only known together with its user
+	return c, required(config, keyUser, keyDomainName) // the name is only known together with its user
 }
 
 // keystone returns the URL of version 3 of Keystone's API, which is given with the version, or without.
