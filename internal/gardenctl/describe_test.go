@@ -305,3 +305,10 @@ func TestNextChange(t *testing.T) {
 		})
 	}
 }
+
+// Texts of others neither move the cursor of a terminal nor turn what stands after them.
+func TestLine(t *testing.T) {
+	if got, want := line("first \x1b[2J\n second\u009b31m \u202ethird\u2066"), "first [2J second31m third"; got != want {
+		t.Errorf("line returns %q, want %q", got, want)
+	}
+}

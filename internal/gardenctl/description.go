@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -458,10 +459,10 @@ func text(s string) string {
 	return s
 }
 
-// line returns a text as one line, without control characters of terminals.
+// line returns a text as one line, without characters that control terminals, or the direction of text: who wrote it may not be who reads it.
 func line(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
 			return -1
 		}
 		return r

@@ -183,8 +183,8 @@ func testResourceQuota(t *testing.T, g *garden) {
 
 func testClassification(t *testing.T, g *garden) {
 	profile := builder.CloudProfile("classified", builder.Versions("1.36.1", "1.35.4"))
-	// It expires while the controller runs. What is expired already is removed from a new profile.
-	profile.Spec.Kubernetes.Versions[1].ExpirationDate = new(metav1.NewTime(time.Now().Add(5 * time.Second)))
+	// It expires while the controller runs. What is expired already is removed from a new profile, so there is time to create it.
+	profile.Spec.Kubernetes.Versions[1].ExpirationDate = new(metav1.NewTime(time.Now().Add(15 * time.Second)))
 	g.create(t, profile)
 	classified := func(want ...corev1beta1.ExpirableVersionStatus) {
 		t.Helper()
