@@ -141,7 +141,7 @@ func ownedFields(object *unstructured.Unstructured) ([]map[string]any, error) {
 			continue
 		}
 		fields := map[string]any{}
-		if err := json.Unmarshal(manager.FieldsV1.Raw, &fields); err != nil {
+		if err := json.Unmarshal(manager.FieldsV1.GetRawBytes(), &fields); err != nil {
 			return nil, fmt.Errorf("read the fields of manager %q: %w", manager.Manager, err)
 		}
 		all = append(all, fields)
@@ -172,7 +172,7 @@ func quoted(value string) string {
 	out := &strings.Builder{}
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(value) //nolint:errcheck // strings can be encoded
+	_ = encoder.Encode(value) // strings can be encoded
 	return strings.TrimSpace(out.String())
 }
 

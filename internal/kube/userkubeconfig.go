@@ -57,7 +57,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
 // HTTPClientOfUser returns a client for such a configuration. It does not connect to a blocked address either if the name of the server resolves to
-// it, unless the environment of the process names a proxy for it, which is the operator's and resolves names itself. Its transport is not one of those that client-go keeps forever; CloseIdleConnections of the client closes its connections.
+// it, unless the environment of the process names a proxy for it, which is the operator's and resolves names itself. Its transport is not one of those
+// that client-go keeps forever; CloseIdleConnections of the client closes its connections.
 //
 // It uses HTTP/1.1 only: the end of a request closes its connection then. With HTTP/2, a server that does not read what it is sent, such as answers to its
 // pings, blocks reads of other responses without regard to their contexts. Nor does it ask for compressed responses, so that limits of their size are limits.
