@@ -157,6 +157,7 @@ func TestLandscape(t *testing.T) {
 		greedy := l.deploy(t, "greedy", func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
 		})
+		greedy.get(t, "/hostname")                              // from now on it is reached
 		greedy.ask(t, http.MethodGet, "/eat?mebibytes=200", "") //nolint:errcheck // it does not live to answer
 		await(t, l.client, func(pods []*corev1.Pod) error {
 			for _, pod := range pods {
