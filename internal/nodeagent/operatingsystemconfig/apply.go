@@ -54,11 +54,7 @@ func (r *reconciler) apply(ctx context.Context, a applying) (applied, error) {
 	if a.before != nil {
 		p.unitsBefore, p.filesBefore = merge(a.before, r.Hostname)
 	}
-	if err := errors.Join(p.readTried(), p.readPending()); err != nil {
-		return applied{}, err
-	}
-	var err error
-	if p.edits, err = r.readEdits(); err != nil {
+	if err := errors.Join(p.readTried(), p.readPending(), p.readEdits()); err != nil {
 		return applied{}, err
 	}
 	// In this order: units of a configuration that was tried are not marked again.

@@ -30,19 +30,11 @@ type edit struct {
 // edits are the known ones, by the paths of the files.
 type edits map[string]edit
 
-func (r *reconciler) readEdits() (edits, error) {
-	data, err := r.Root.Read(editsFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return edits{}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	known := edits{}
-	if err := json.Unmarshal(data, &known); err != nil {
-		return nil, fmt.Errorf("read %s: %w", editsFile, err)
-	}
-	return known, nil
+// readEdits reads the edits that passes before this one have found.
+func (p *pass) readEdits() error {
+	p.edits = edits{}
+	_, err := p.readState(editsFile, &p.edits)
+	return err
 }
 
 // isEdit reports whether a file that differs from the configuration is as its units left it.
@@ -104,11 +96,7 @@ func (p *pass) recordEdits() error {
 	if maps.Equal(now, p.edits) {
 		return nil
 	}
-	data, err := json.Marshal(now)
-	if err != nil {
-		return err
-	}
-	if err := p.Root.Write(editsFile, data, 0o600); err != nil {
+	if err := p.writeState(editsFile, now); err != nil {
 		return fmt.Errorf("save which files were edited by units: %w", err)
 	}
 	p.edits = now

@@ -72,16 +72,9 @@ func (p *pass) try(raw []byte) error {
 
 // readPending reads the units that passes before this one have not restarted.
 func (p *pass) readPending() error {
-	data, err := p.Root.Read(pendingFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
 	var names []string
-	if err := json.Unmarshal(data, &names); err != nil {
-		return fmt.Errorf("read %s: %w", pendingFile, err)
+	if exists, err := p.readState(pendingFile, &names); !exists || err != nil {
+		return err
 	}
 	for _, name := range names {
 		p.restart[name] = true
@@ -113,13 +106,33 @@ func (p *pass) mark(units ...string) error {
 
 func (p *pass) savePending() error {
 	p.pending = false
-	data, err := json.Marshal(slices.Sorted(maps.Keys(p.restart)))
-	if err != nil {
-		return err
-	}
-	if err := p.Root.Write(pendingFile, data, 0o600); err != nil {
+	if err := p.writeState(pendingFile, slices.Sorted(maps.Keys(p.restart))); err != nil {
 		return fmt.Errorf("save which units are to be restarted: %w", err)
 	}
 	p.pending = true
 	return nil
+}
+
+// readState reads what writeState has written. It does nothing if the file does not exist.
+func (p *pass) readState(path string, into any) (exists bool, err error) {
+	data, err := p.Root.Read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return false, fmt.Errorf("read %s: %w", path, err)
+	}
+	return true, nil
+}
+
+// writeState writes what passes after this one have to know.
+func (p *pass) writeState(path string, state any) error {
+	data, err := json.Marshal(state)
+	if err != nil {
+		return err
+	}
+	return p.Root.Write(path, data, 0o600)
 }
