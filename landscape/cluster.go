@@ -113,11 +113,11 @@ func clusterNetwork(n int) netip.Prefix {
 }
 
 // ensureNode runs kubeadm on a machine, unless it has succeeded before, and returns when it has succeeded.
-func (l *Landscape) ensureNode(ctx context.Context, c *containers.Client, cluster Cluster, machine Machine, etcdTag string, detail func(string)) error {
+func (l *Landscape) ensureNode(ctx context.Context, c *containers.Client, cluster Cluster, machine Machine, etcdTag string, wait time.Duration, detail func(string)) error {
 	if _, err := c.Run(ctx, machine.Name, nil, "test", "-e", "/var/lib/landscape/node-done"); err == nil {
 		return nil
 	}
-	values := map[string]any{}
+	values := map[string]any{"Timeout": wait}
 	if verb(cluster, machine) == "init" {
 		// All data is encrypted from the start.
 		state, err := l.encryptionState(cluster)

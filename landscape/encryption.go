@@ -130,7 +130,7 @@ func (s *kubeAPIServerEncryption) Use(ctx context.Context, keys []encryption.Key
 	if !errors.As(err, &exit) { // it has it, or cannot be read
 		return err
 	}
-	if err := s.writeKubeadmConfig(s.cluster, machine, s.etcdTag, map[string]any{"Encryption": path}); err != nil {
+	if err := s.writeKubeadmConfig(s.cluster, machine, s.etcdTag, map[string]any{"Encryption": path, "Timeout": kubeadmWait}); err != nil {
 		return err
 	}
 	s.detail("restarting the kube-apiserver")

@@ -28,7 +28,7 @@ func TestEncryptionOfANewCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.writeKubeadmConfig(cluster, cluster.Machines[0], "v3.6.8", map[string]any{"Encryption": path}); err != nil {
+	if err := l.writeKubeadmConfig(cluster, cluster.Machines[0], "v3.6.8", map[string]any{"Encryption": path, "Timeout": kubeadmWait}); err != nil {
 		t.Fatal(err)
 	}
 	kubeadm, err := os.ReadFile(filepath.Join(l.userDataDir("runtime-0"), "kubeadm.yaml"))

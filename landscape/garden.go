@@ -84,7 +84,7 @@ func (u *upRun) bringUpGarden(ctx context.Context, cluster Cluster) error {
 	}
 	for _, part := range parts {
 		if err := u.step(ctx, part.title, "", func(ctx context.Context, detail func(string)) error {
-			limited, cancel := context.WithTimeoutCause(ctx, gardenTimeout, fmt.Errorf("not done after %s", gardenTimeout))
+			limited, cancel := u.limit(ctx, gardenTimeout)
 			defer cancel()
 			err := part.do(limited, c, cluster, func(reason error) { detail(reason.Error()) })
 			if err != nil && ctx.Err() == nil { // not interrupted

@@ -77,7 +77,7 @@ func (u *upRun) bringUpHosts(ctx context.Context) error {
 	var hosts []client.Object
 	for _, machine := range u.state.hosts() {
 		if err := u.step(ctx, "Booting server "+machine.Name, machine.Name, func(ctx context.Context, _ func(string)) error {
-			ctx, cancel := context.WithTimeoutCause(ctx, bootTimeout, fmt.Errorf("not done after %s", bootTimeout))
+			ctx, cancel := u.limit(ctx, bootTimeout)
 			defer cancel()
 			object, err := u.ensureHost(ctx, machine, image.Reference)
 			hosts = append(hosts, object)
@@ -87,7 +87,7 @@ func (u *upRun) bringUpHosts(ctx context.Context) error {
 		}
 	}
 	return u.step(ctx, "Entering servers into the inventory of provider-hosts", "", func(ctx context.Context, detail func(string)) error {
-		ctx, cancel := context.WithTimeoutCause(ctx, hostsTimeout, fmt.Errorf("not done after %s", hostsTimeout))
+		ctx, cancel := u.limit(ctx, hostsTimeout)
 		defer cancel()
 		return u.enterHosts(ctx, hosts, func(reason error) { detail(reason.Error()) })
 	})

@@ -1,6 +1,7 @@
 package landscape
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -274,7 +276,7 @@ func TestRenderMachine(t *testing.T) {
 	}
 	l.Dir = t.TempDir()
 	cluster := Cluster{Name: "runtime", Version: "v1.36.3", Machines: []Machine{{"runtime-0", 0, 0}, {"runtime-1", 1, 2}}}
-	if err := l.writeKubeadmConfig(cluster, cluster.Machines[1], "", map[string]any{"CAHash": "", "Token": ""}); err != nil {
+	if err := l.writeKubeadmConfig(cluster, cluster.Machines[1], "", map[string]any{"CAHash": "", "Token": "", "Timeout": kubeadmWait}); err != nil {
 		t.Fatal(err)
 	}
 	config, err := os.ReadFile(filepath.Join(l.userDataDir("runtime-1"), "kubeadm.yaml"))
@@ -284,8 +286,23 @@ func TestRenderMachine(t *testing.T) {
 	if !strings.Contains(string(config), `"topology.kubernetes.io/region=local,topology.kubernetes.io/zone=2"`) {
 		t.Errorf("a node does not have the labels of its region and zone:\n%s", config)
 	}
+	if !strings.Contains(string(config), "tlsBootstrap: 4m0s") {
+		t.Errorf("kubeadm does not wait as long as it should:\n%s", config)
+	}
 	if _, err := render("kubeadm-init.yaml.tmpl", map[string]any{"Name": "x"}); err == nil {
 		t.Error("a template with missing values renders")
+	}
+}
+
+func TestTimeoutFactor(t *testing.T) {
+	for factor, want := range map[int]string{0: "not done after 1µs", 5: "not done after 5µs"} {
+		u := &upRun{timeoutFactor: UpOptions{TimeoutFactor: factor}.withDefaults().TimeoutFactor}
+		ctx, cancel := u.limit(t.Context(), time.Microsecond)
+		defer cancel()
+		<-ctx.Done()
+		if err := context.Cause(ctx); !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("factor %d: %v, want %s", factor, err, want)
+		}
 	}
 }
 

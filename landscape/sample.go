@@ -25,7 +25,7 @@ var SampleShoot = client.ObjectKey{Namespace: "garden-local", Name: "local"}
 // bringUpSample creates the sample shoot unless it exists, and returns when it is healthy. Changes that users have made to it are kept.
 func (u *upRun) bringUpSample(ctx context.Context) error {
 	return u.step(ctx, "Creating shoot "+SampleShoot.String(), "", func(ctx context.Context, detail func(string)) error {
-		ctx, cancel := context.WithTimeoutCause(ctx, shootTimeout, fmt.Errorf("not done after %s", shootTimeout))
+		ctx, cancel := u.limit(ctx, shootTimeout)
 		defer cancel()
 		c, err := u.Client(VirtualGarden)
 		if err != nil {

@@ -93,7 +93,7 @@ func (l *Landscape) clusterOfSeed(name string) (Cluster, error) {
 func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster) error {
 	name := cluster.seed()
 	return u.step(ctx, "Registering cluster "+cluster.Name+" as seed "+name, "", func(ctx context.Context, detail func(string)) error {
-		ctx, cancel := context.WithTimeoutCause(ctx, seedTimeout, fmt.Errorf("not done after %s", seedTimeout))
+		ctx, cancel := u.limit(ctx, seedTimeout)
 		defer cancel()
 		garden, err := u.Client(VirtualGarden)
 		if err != nil {

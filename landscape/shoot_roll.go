@@ -18,7 +18,7 @@ func (u *upRun) rollShoots(ctx context.Context) error {
 	if u.release() == u.state.Image {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, gardenTimeout, fmt.Errorf("not done after %s", gardenTimeout))
+	ctx, cancel := u.limit(ctx, gardenTimeout)
 	defer cancel()
 	c, err := u.Client(VirtualGarden)
 	if err != nil {

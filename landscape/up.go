@@ -25,7 +25,10 @@ const (
 	// How long each part may take on a busy machine of two cores; usually they take a tenth of it.
 	bootTimeout    = 3 * time.Minute
 	kubeadmTimeout = 8 * time.Minute
-	readyTimeout   = 8 * time.Minute
+	// kubeadmWait is how long kubeadm waits for the kubelet and the control plane, for which images are pulled. It has a time limit of its own, as
+	// it says what is missing.
+	kubeadmWait  = 4 * time.Minute
+	readyTimeout = 8 * time.Minute
 
 	// clusterMemory is what a runtime cluster of one machine uses, with room for the kernel's caches.
 	clusterMemory = 2 << 30
@@ -63,10 +66,13 @@ type UpOptions struct {
 	RotateEncryptionKeys bool
 	// Shoot creates the sample shoot and waits for it. It needs a garden.
 	Shoot bool
+	// TimeoutFactor is by how much each step may take longer than on a busy computer with two cores; 0 is the same as 1.
+	TimeoutFactor int
 }
 
 func (o UpOptions) withDefaults() UpOptions {
 	o.Cluster = cmp.Or(o.Cluster, RuntimeCluster)
+	o.TimeoutFactor = cmp.Or(o.TimeoutFactor, 1)
 	return o
 }
 
@@ -155,7 +161,10 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 		return err
 	}
 
-	u := &upRun{Landscape: l, Printer: printer, builds: builds, artifacts: artifacts, images: options.Images, gardener: options.Gardener, rotateKeys: options.RotateEncryptionKeys}
+	u := &upRun{
+		Landscape: l, Printer: printer, builds: builds, artifacts: artifacts, images: options.Images, gardener: options.Gardener,
+		rotateKeys: options.RotateEncryptionKeys, timeoutFactor: options.TimeoutFactor,
+	}
 	if err := u.step(ctx, "Preparing the host's network", "", u.prepareHost); err != nil {
 		return err
 	}
@@ -425,7 +434,18 @@ type upRun struct {
 	image, overwrite string
 	// rotateKeys rotates the keys that data in etcd is encrypted with.
 	rotateKeys bool
-	client     *containers.Client
+	// timeoutFactor multiplies how long each step may take.
+	timeoutFactor int
+	client        *containers.Client
+}
+
+// timeout is how long a step may take that usually ends within d.
+func (u *upRun) timeout(d time.Duration) time.Duration { return d * time.Duration(u.timeoutFactor) }
+
+// limit ends a step that takes longer than it may.
+func (u *upRun) limit(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	d = u.timeout(d)
+	return context.WithTimeoutCause(ctx, d, fmt.Errorf("not done after %s; on a slow computer, use --timeout-factor", d))
 }
 
 // step runs one step; log is the container whose log explains a failure, empty if none does.
@@ -524,7 +544,7 @@ func (u *upRun) bringUpCluster(ctx context.Context, cluster Cluster) error {
 	}
 	for _, machine := range cluster.Machines {
 		if err := u.step(ctx, "Booting machine "+machine.Name, machine.Name, func(ctx context.Context, _ func(string)) error {
-			ctx, cancel := context.WithTimeoutCause(ctx, bootTimeout, fmt.Errorf("not done after %s", bootTimeout))
+			ctx, cancel := u.limit(ctx, bootTimeout)
 			defer cancel()
 			return u.ensureMachine(ctx, u.client, cluster, machine, image.Reference, filepath.Dir(kubernetes))
 		}); err != nil {
@@ -535,9 +555,9 @@ func (u *upRun) bringUpCluster(ctx context.Context, cluster Cluster) error {
 			title = "Joining machine " + machine.Name + " to cluster " + cluster.Name
 		}
 		if err := u.step(ctx, title, "", func(ctx context.Context, detail func(string)) error {
-			ctx, cancel := context.WithTimeoutCause(ctx, kubeadmTimeout, fmt.Errorf("not done after %s", kubeadmTimeout))
+			ctx, cancel := u.limit(ctx, kubeadmTimeout)
 			defer cancel()
-			if err := u.ensureNode(ctx, u.client, cluster, machine, tagOf(etcd.Reference), detail); err != nil {
+			if err := u.ensureNode(ctx, u.client, cluster, machine, tagOf(etcd.Reference), u.timeout(kubeadmWait), detail); err != nil {
 				return err
 			}
 			if verb(cluster, machine) == "join" {
@@ -549,7 +569,7 @@ func (u *upRun) bringUpCluster(ctx context.Context, cluster Cluster) error {
 		}
 		if verb(cluster, machine) == "init" {
 			if err := u.step(ctx, "Deploying network, DNS, storage, load balancer and metrics", "", func(ctx context.Context, _ func(string)) error {
-				ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("not done after %s", readyTimeout))
+				ctx, cancel := u.limit(ctx, readyTimeout)
 				defer cancel()
 				if err := u.awaitAPIServer(ctx, cluster); err != nil {
 					return err
@@ -559,7 +579,7 @@ func (u *upRun) bringUpCluster(ctx context.Context, cluster Cluster) error {
 				return err
 			}
 			if err := u.step(ctx, "Encrypting Secrets of cluster "+cluster.Name+" in etcd", "", func(ctx context.Context, detail func(string)) error {
-				ctx, cancel := context.WithTimeoutCause(ctx, encryptionTimeout, fmt.Errorf("not done after %s", encryptionTimeout))
+				ctx, cancel := u.limit(ctx, encryptionTimeout)
 				defer cancel()
 				return u.encryptSecrets(ctx, cluster, tagOf(etcd.Reference), detail)
 			}); err != nil {
@@ -579,7 +599,7 @@ func (u *upRun) bringUpCluster(ctx context.Context, cluster Cluster) error {
 		}
 	}
 	return u.step(ctx, "Waiting until cluster "+cluster.Name+" is ready", "", func(ctx context.Context, detail func(string)) error {
-		ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("not done after %s", readyTimeout))
+		ctx, cancel := u.limit(ctx, readyTimeout)
 		defer cancel()
 		return u.awaitCluster(ctx, cluster, detail)
 	})

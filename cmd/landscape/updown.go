@@ -64,6 +64,9 @@ func (c *cli) upCommand() *cobra.Command {
 			if cmd.Flags().Changed("hosts") && options.Hosts < 1 {
 				return fmt.Errorf("--hosts must be at least 1, not %d", options.Hosts)
 			}
+			if options.TimeoutFactor < 1 {
+				return fmt.Errorf("--timeout-factor must be at least 1, not %d", options.TimeoutFactor)
+			}
 			if onlyClusters && options.Hosts > 0 {
 				return errors.New("--hosts needs a garden: leave out --only-clusters")
 			}
@@ -125,6 +128,7 @@ func (c *cli) upCommand() *cobra.Command {
 	cmd.Flags().StringVar(&options.Version, "kubernetes-version", "", "Kubernetes version of a new cluster, such as v1.35.4 (default: the distribution's); it must have been built")
 	cmd.Flags().BoolVar(&options.RotateEncryptionKeys, "rotate-encryption-keys", false,
 		"rotate the keys that Secrets of the clusters and resources of the garden are encrypted with in etcd; those of clusters are rotated anyway after 90 days")
+	cmd.Flags().IntVar(&options.TimeoutFactor, "timeout-factor", 1, "multiply how long each step may take, for computers that are slow or emulated")
 	cmd.Flags().BoolVar(&onlyClusters, "only-clusters", false, "bring up clusters without a garden")
 	cmd.Flags().BoolVar(&withoutShoot, "without-shoot", false, "do not create the sample shoot; an existing one stays")
 	cmd.Flags().BoolVar(&check, "check", false, "only check whether this computer can run the landscape, and change nothing")
