@@ -16,6 +16,7 @@ var (
 	DeploymentComplete  = kube.DeploymentComplete
 	HasHealth           = kube.HasHealth
 	Healthy             = kube.Healthy
+	Manifest            = kube.Manifest
 	RolledOut           = kube.RolledOut
 	SetCondition        = kube.SetCondition
 	Shorten             = kube.Shorten

@@ -24,7 +24,20 @@ func Apply(ctx context.Context, c client.Client, owner string, objects ...client
 
 // ApplyOne is Apply for one object. It returns the object as the server has it now.
 func ApplyOne(ctx context.Context, c client.Client, owner string, object client.Object) (*unstructured.Unstructured, error) {
-	gvk, err := apiutil.GVKForObject(object, c.Scheme())
+	u, err := Manifest(c.Scheme(), object)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(owner), client.ForceOwnership); err != nil {
+		return nil, fmt.Errorf("apply %s %s: %w", u.GetKind(), client.ObjectKeyFromObject(object), err)
+	}
+	return u, nil
+}
+
+// Manifest is an object as a user would write it to a file, with its kind and without what only the server and the object's controller set:
+// status and creationTimestamp, whose zero values would be applied too. The object is not changed.
+func Manifest(scheme *runtime.Scheme, object client.Object) (*unstructured.Unstructured, error) {
+	gvk, err := apiutil.GVKForObject(object, scheme)
 	if err != nil {
 		return nil, err
 	}
@@ -32,13 +45,12 @@ func ApplyOne(ctx context.Context, c client.Client, owner string, object client.
 	if err != nil {
 		return nil, fmt.Errorf("convert %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(object), err)
 	}
+	if _, ok := object.(runtime.Unstructured); ok {
+		content = runtime.DeepCopyJSON(content) // It is the object's own.
+	}
 	u := &unstructured.Unstructured{Object: content}
 	u.SetGroupVersionKind(gvk)
-	// Their zero values would be applied too, but only the server and the object's controller set them.
 	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
 	unstructured.RemoveNestedField(u.Object, "status")
-	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(owner), client.ForceOwnership); err != nil {
-		return nil, fmt.Errorf("apply %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(object), err)
-	}
 	return u, nil
 }

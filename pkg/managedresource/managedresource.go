@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/pkg/immutable"
+	"gardener.cloud/gardener/pkg/kube"
 	"gardener.cloud/gardener/pkg/references"
 )
 
@@ -71,24 +71,15 @@ func pack(scheme *runtime.Scheme, objects []client.Object) ([]byte, error) {
 	type manifest struct{ key, text string }
 	manifests := make([]manifest, 0, len(objects))
 	for _, object := range objects {
-		gvk, err := apiutil.GVKForObject(object, scheme)
+		u, err := kube.Manifest(scheme, object)
 		if err != nil {
 			return nil, err
 		}
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-		if err != nil {
-			return nil, fmt.Errorf("convert %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(object), err)
-		}
-		u := &unstructured.Unstructured{Object: content}
-		u.SetGroupVersionKind(gvk)
-		// Only the server and the object's controller set these.
-		unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-		unstructured.RemoveNestedField(u.Object, "status")
 		text, err := json.Marshal(u.Object)
 		if err != nil {
 			return nil, err
 		}
-		manifests = append(manifests, manifest{gvk.String() + " " + client.ObjectKeyFromObject(object).String(), string(text)})
+		manifests = append(manifests, manifest{u.GroupVersionKind().String() + " " + client.ObjectKeyFromObject(object).String(), string(text)})
 	}
 	slices.SortFunc(manifests, func(a, b manifest) int { return cmp.Compare(a.key, b.key) })
 	out := &bytes.Buffer{}

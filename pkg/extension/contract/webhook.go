@@ -17,10 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/pkg/kube"
 )
 
 // WebhookSuite describes a webhook for control planes.
@@ -241,18 +241,10 @@ func (s WebhookSuite) namespace(t *testing.T, suffix, provider string) string {
 // watched.
 func (s WebhookSuite) apply(t *testing.T, object client.Object) *unstructured.Unstructured {
 	t.Helper()
-	gvk, err := apiutil.GVKForObject(object, s.Client.Scheme())
+	u, err := kube.Manifest(s.Client.Scheme(), object)
 	if err != nil {
 		t.Fatal(err)
 	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &unstructured.Unstructured{Object: content}
-	u.SetGroupVersionKind(gvk)
-	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-	unstructured.RemoveNestedField(u.Object, "status")
 	ctx, cancel := context.WithTimeout(t.Context(), s.Timeout)
 	defer cancel()
 	repeat(ctx, func() bool {
@@ -263,7 +255,7 @@ func (s WebhookSuite) apply(t *testing.T, object client.Object) *unstructured.Un
 		t.Fatalf("apply %s: %v", describe(u), err)
 	}
 	stored := &unstructured.Unstructured{}
-	stored.SetGroupVersionKind(gvk)
+	stored.SetGroupVersionKind(u.GroupVersionKind())
 	if err := s.Client.Get(ctx, client.ObjectKeyFromObject(u), stored); err != nil {
 		t.Fatal(err)
 	}

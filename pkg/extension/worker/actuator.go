@@ -9,12 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -25,6 +22,7 @@ import (
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/extension"
+	"gardener.cloud/gardener/pkg/kube"
 )
 
 // machinesRecheck is how often machines are checked, besides their events.
@@ -117,7 +115,7 @@ func (a *Actuator) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Wor
 		if before := existing[m.deployment.Name]; before != nil {
 			m.deployment.ResourceVersion = before.ResourceVersion // replicas that the cluster-autoscaler changes right now must not be lost
 		}
-		if err := a.apply(ctx, m.secret, m.class, m.deployment); err != nil {
+		if err := kube.Apply(ctx, a.Client, a.Name, m.secret, m.class, m.deployment); err != nil {
 			return err
 		}
 	}
@@ -308,27 +306,4 @@ func (a *Actuator) undone(ctx context.Context, namespace string) (int, error) {
 		machines += int(sets.Items[i].Spec.Replicas)
 	}
 	return machines, nil
-}
-
-// apply writes objects with server-side apply, and stops at the first error.
-func (a *Actuator) apply(ctx context.Context, objects ...client.Object) error {
-	for _, object := range objects {
-		gvk, err := apiutil.GVKForObject(object, a.Client.Scheme())
-		if err != nil {
-			return err
-		}
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-		if err != nil {
-			return fmt.Errorf("convert %s %q: %w", gvk.Kind, object.GetName(), err)
-		}
-		u := &unstructured.Unstructured{Object: content}
-		u.SetGroupVersionKind(gvk)
-		// Their zero values would be applied too, but only the server and the object's controller set them.
-		unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-		unstructured.RemoveNestedField(u.Object, "status")
-		if err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(a.Name), client.ForceOwnership); err != nil {
-			return fmt.Errorf("apply %s %q: %w", gvk.Kind, object.GetName(), err)
-		}
-	}
-	return nil
 }

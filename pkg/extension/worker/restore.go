@@ -15,6 +15,7 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/pkg/extension"
+	"gardener.cloud/gardener/pkg/kube"
 )
 
 // managerName is the name of the Deployment of the machine-controller-manager.
@@ -67,7 +68,7 @@ func (a *Actuator) restore(ctx context.Context, worker *extensionsv1alpha1.Worke
 		}
 	}
 	for _, m := range all {
-		if err := a.apply(ctx, m.secret, m.class); err != nil {
+		if err := kube.Apply(ctx, a.Client, a.Name, m.secret, m.class); err != nil {
 			return err
 		}
 		if kept := state.MachineDeployments[m.deployment.Name]; kept != nil {
@@ -87,7 +88,7 @@ func (a *Actuator) restore(ctx context.Context, worker *extensionsv1alpha1.Worke
 				}
 			}
 		}
-		if err := a.apply(ctx, m.deployment); err != nil {
+		if err := kube.Apply(ctx, a.Client, a.Name, m.deployment); err != nil {
 			return err
 		}
 	}
@@ -123,7 +124,7 @@ func (a *Actuator) applyFormerClasses(ctx context.Context, current machines, kep
 	for name := range names {
 		secret, class := current.secret.DeepCopy(), current.class.DeepCopy()
 		secret.Name, class.Name, class.SecretRef.Name = name, name, name
-		if err := a.apply(ctx, secret, class); err != nil {
+		if err := kube.Apply(ctx, a.Client, a.Name, secret, class); err != nil {
 			return err
 		}
 	}

@@ -80,19 +80,11 @@ func differ(ctx context.Context, c client.Client, reader client.Reader, object c
 	if err != nil {
 		return "", err
 	}
-	gvk, err := apiutil.GVKForObject(object, c.Scheme())
+	applied, err := kube.Manifest(c.Scheme(), object)
 	if err != nil {
 		return "", err
 	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return "", err
-	}
-	name := fmt.Sprintf("%s %q", gvk.Kind, client.ObjectKeyFromObject(object))
-	applied := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(content)}
-	applied.SetGroupVersionKind(gvk)
-	unstructured.RemoveNestedField(applied.Object, "metadata", "creationTimestamp")
-	unstructured.RemoveNestedField(applied.Object, "status")
+	name := fmt.Sprintf("%s %q", applied.GetKind(), client.ObjectKeyFromObject(object))
 	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(release.FieldOwner), client.ForceOwnership, client.DryRunAll)
 	switch {
 	case live == nil && apierrors.IsNotFound(err):
