@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Generates the OpenAPI definitions of the types that gardener-apiserver serves, and of the Kubernetes types they refer to.
+# The definitions of our types have the names of the original (openapi-model-package in doc.go), as clients such as the dashboard look for them.
 # Usage: hack/generate-openapi.sh [DIRECTORY]
 set -euo pipefail
 

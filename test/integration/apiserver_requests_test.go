@@ -255,7 +255,7 @@ func testDiscovery(t *testing.T, e *env.Env) {
 	if err := json.Unmarshal(getFrom(ctx, t, e, e.Direct, "/openapi/v3/apis/core.gardener.cloud/v1beta1", "application/json"), &openapi); err != nil {
 		t.Fatal(err)
 	}
-	kind := openapi.Components.Schemas["cloud.gardener.api.core.v1beta1.Shoot"]["x-kubernetes-group-version-kind"]
+	kind := openapi.Components.Schemas["com.github.gardener.gardener.pkg.apis.core.v1beta1.Shoot"]["x-kubernetes-group-version-kind"]
 	if diff := cmp.Diff([]any{map[string]any{"group": "core.gardener.cloud", "kind": "Shoot", "version": "v1beta1"}}, kind); diff != "" {
 		t.Errorf("kind of the schema of Shoot (-want +got):\n%s", diff)
 	}

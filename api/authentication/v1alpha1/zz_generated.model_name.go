@@ -7,30 +7,30 @@ package v1alpha1
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in AdminKubeconfigRequest) OpenAPIModelName() string {
-	return "cloud.gardener.api.authentication.v1alpha1.AdminKubeconfigRequest"
+	return "com.github.gardener.gardener.pkg.apis.authentication.v1alpha1.AdminKubeconfigRequest"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in AdminKubeconfigRequestSpec) OpenAPIModelName() string {
-	return "cloud.gardener.api.authentication.v1alpha1.AdminKubeconfigRequestSpec"
+	return "com.github.gardener.gardener.pkg.apis.authentication.v1alpha1.AdminKubeconfigRequestSpec"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in AdminKubeconfigRequestStatus) OpenAPIModelName() string {
-	return "cloud.gardener.api.authentication.v1alpha1.AdminKubeconfigRequestStatus"
+	return "com.github.gardener.gardener.pkg.apis.authentication.v1alpha1.AdminKubeconfigRequestStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ViewerKubeconfigRequest) OpenAPIModelName() string {
-	return "cloud.gardener.api.authentication.v1alpha1.ViewerKubeconfigRequest"
+	return "com.github.gardener.gardener.pkg.apis.authentication.v1alpha1.ViewerKubeconfigRequest"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ViewerKubeconfigRequestSpec) OpenAPIModelName() string {
-	return "cloud.gardener.api.authentication.v1alpha1.ViewerKubeconfigRequestSpec"
+	return "com.github.gardener.gardener.pkg.apis.authentication.v1alpha1.ViewerKubeconfigRequestSpec"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ViewerKubeconfigRequestStatus) OpenAPIModelName() string {
-	return "cloud.gardener.api.authentication.v1alpha1.ViewerKubeconfigRequestStatus"
+	return "com.github.gardener.gardener.pkg.apis.authentication.v1alpha1.ViewerKubeconfigRequestStatus"
 }

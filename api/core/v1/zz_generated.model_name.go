@@ -7,25 +7,25 @@ package v1
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ControllerDeployment) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1.ControllerDeployment"
+	return "com.github.gardener.gardener.pkg.apis.core.v1.ControllerDeployment"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ControllerDeploymentList) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1.ControllerDeploymentList"
+	return "com.github.gardener.gardener.pkg.apis.core.v1.ControllerDeploymentList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in HelmControllerDeployment) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1.HelmControllerDeployment"
+	return "com.github.gardener.gardener.pkg.apis.core.v1.HelmControllerDeployment"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NamedResourceReference) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1.NamedResourceReference"
+	return "com.github.gardener.gardener.pkg.apis.core.v1.NamedResourceReference"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in OCIRepository) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1.OCIRepository"
+	return "com.github.gardener.gardener.pkg.apis.core.v1.OCIRepository"
 }

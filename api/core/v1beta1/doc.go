@@ -3,7 +3,7 @@
 //
 // +k8s:deepcopy-gen=package
 // +k8s:openapi-gen=true
-// +k8s:openapi-model-package=cloud.gardener.api.core.v1beta1
+// +k8s:openapi-model-package=com.github.gardener.gardener.pkg.apis.core.v1beta1
 // +k8s:protobuf-gen=package
 // +groupName=core.gardener.cloud
 package v1beta1

@@ -7,1140 +7,1140 @@ package v1beta1
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in APIServerLogging) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.APIServerLogging"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.APIServerLogging"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in APIServerRequests) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.APIServerRequests"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.APIServerRequests"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in AccessRestriction) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.AccessRestriction"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.AccessRestriction"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in AccessRestrictionWithOptions) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.AccessRestrictionWithOptions"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.AccessRestrictionWithOptions"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Addon) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Addon"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Addon"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Addons) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Addons"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Addons"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in AdmissionPlugin) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.AdmissionPlugin"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.AdmissionPlugin"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Alerting) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Alerting"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Alerting"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in AuditConfig) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.AuditConfig"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.AuditConfig"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in AuditPolicy) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.AuditPolicy"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.AuditPolicy"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in AuthorizerKubeconfigReference) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.AuthorizerKubeconfigReference"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.AuthorizerKubeconfigReference"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in AvailabilityZone) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.AvailabilityZone"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.AvailabilityZone"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Backup) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Backup"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Backup"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in BackupBucket) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.BackupBucket"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.BackupBucket"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in BackupBucketList) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.BackupBucketList"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.BackupBucketList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in BackupBucketProvider) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.BackupBucketProvider"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.BackupBucketProvider"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in BackupBucketSpec) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.BackupBucketSpec"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.BackupBucketSpec"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in BackupBucketStatus) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.BackupBucketStatus"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.BackupBucketStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in BackupEntry) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.BackupEntry"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.BackupEntry"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in BackupEntryList) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.BackupEntryList"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.BackupEntryList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in BackupEntrySpec) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.BackupEntrySpec"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.BackupEntrySpec"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in BackupEntryStatus) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.BackupEntryStatus"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.BackupEntryStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Bastion) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Bastion"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Bastion"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in BastionMachineImage) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.BastionMachineImage"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.BastionMachineImage"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in BastionMachineType) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.BastionMachineType"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.BastionMachineType"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CARotation) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.CARotation"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.CARotation"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CRI) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.CRI"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.CRI"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CapabilityDefinition) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.CapabilityDefinition"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.CapabilityDefinition"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CloudInfo) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.CloudInfo"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.CloudInfo"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CloudProfile) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.CloudProfile"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.CloudProfile"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CloudProfileControlPlane) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.CloudProfileControlPlane"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.CloudProfileControlPlane"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CloudProfileList) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.CloudProfileList"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.CloudProfileList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CloudProfileMachineControllerManagerSettings) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.CloudProfileMachineControllerManagerSettings"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.CloudProfileMachineControllerManagerSettings"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CloudProfileReference) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.CloudProfileReference"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.CloudProfileReference"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CloudProfileSpec) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.CloudProfileSpec"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.CloudProfileSpec"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CloudProfileStatus) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.CloudProfileStatus"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.CloudProfileStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ClusterAutoscaler) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ClusterAutoscaler"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ClusterAutoscaler"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ClusterAutoscalerOptions) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ClusterAutoscalerOptions"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ClusterAutoscalerOptions"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ClusterInfo) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ClusterInfo"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ClusterInfo"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Condition) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Condition"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Condition"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ContainerRuntime) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ContainerRuntime"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ContainerRuntime"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ControlPlane) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ControlPlane"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ControlPlane"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ControlPlaneAutoscaling) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ControlPlaneAutoscaling"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ControlPlaneAutoscaling"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ControllerDeployment) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ControllerDeployment"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ControllerDeployment"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ControllerDeploymentList) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ControllerDeploymentList"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ControllerDeploymentList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ControllerInstallation) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ControllerInstallation"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ControllerInstallation"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ControllerInstallationList) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ControllerInstallationList"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ControllerInstallationList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ControllerInstallationSpec) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ControllerInstallationSpec"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ControllerInstallationSpec"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ControllerInstallationStatus) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ControllerInstallationStatus"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ControllerInstallationStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ControllerRegistration) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ControllerRegistration"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ControllerRegistration"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ControllerRegistrationDeployment) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ControllerRegistrationDeployment"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ControllerRegistrationDeployment"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ControllerRegistrationList) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ControllerRegistrationList"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ControllerRegistrationList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ControllerRegistrationSpec) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ControllerRegistrationSpec"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ControllerRegistrationSpec"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ControllerResource) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ControllerResource"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ControllerResource"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ControllerResourceLifecycle) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ControllerResourceLifecycle"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ControllerResourceLifecycle"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CoreDNS) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.CoreDNS"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.CoreDNS"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CoreDNSAutoscaling) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.CoreDNSAutoscaling"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.CoreDNSAutoscaling"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CoreDNSRewriting) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.CoreDNSRewriting"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.CoreDNSRewriting"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DNS) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.DNS"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.DNS"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DNSExposure) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.DNSExposure"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.DNSExposure"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DNSIncludeExclude) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.DNSIncludeExclude"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.DNSIncludeExclude"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DNSProvider) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.DNSProvider"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.DNSProvider"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DataVolume) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.DataVolume"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.DataVolume"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DeploymentRef) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.DeploymentRef"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.DeploymentRef"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DualApprovalForDeletion) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.DualApprovalForDeletion"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.DualApprovalForDeletion"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ETCD) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ETCD"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ETCD"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ETCDConfig) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ETCDConfig"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ETCDConfig"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ETCDEncryptionKeyRotation) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ETCDEncryptionKeyRotation"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ETCDEncryptionKeyRotation"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in EncryptionAtRest) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.EncryptionAtRest"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.EncryptionAtRest"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in EncryptionConfig) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.EncryptionConfig"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.EncryptionConfig"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in EncryptionProvider) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.EncryptionProvider"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.EncryptionProvider"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in EncryptionProviderStatus) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.EncryptionProviderStatus"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.EncryptionProviderStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Endpoint) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Endpoint"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Endpoint"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ExpirableVersion) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ExpirableVersion"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ExpirableVersion"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ExpirableVersionStatus) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ExpirableVersionStatus"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ExpirableVersionStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Exposure) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Exposure"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Exposure"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ExposureClass) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ExposureClass"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ExposureClass"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ExposureClassList) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ExposureClassList"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ExposureClassList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ExposureClassScheduling) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ExposureClassScheduling"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ExposureClassScheduling"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Extension) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Extension"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Extension"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ExtensionExposure) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ExtensionExposure"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ExtensionExposure"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ExtensionResourceState) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ExtensionResourceState"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ExtensionResourceState"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in FailureTolerance) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.FailureTolerance"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.FailureTolerance"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Gardener) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Gardener"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Gardener"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in GardenerResourceData) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.GardenerResourceData"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.GardenerResourceData"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in HelmControllerDeployment) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.HelmControllerDeployment"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.HelmControllerDeployment"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Hibernation) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Hibernation"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Hibernation"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in HibernationSchedule) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.HibernationSchedule"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.HibernationSchedule"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in HighAvailability) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.HighAvailability"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.HighAvailability"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in HorizontalPodAutoscalerConfig) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.HorizontalPodAutoscalerConfig"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.HorizontalPodAutoscalerConfig"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in InPlaceUpdates) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.InPlaceUpdates"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.InPlaceUpdates"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in InPlaceUpdatesStatus) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.InPlaceUpdatesStatus"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.InPlaceUpdatesStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Ingress) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Ingress"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Ingress"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in IngressController) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.IngressController"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.IngressController"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in InternalSecret) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.InternalSecret"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.InternalSecret"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in InternalSecretList) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.InternalSecretList"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.InternalSecretList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in KubeAPIServerConfig) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.KubeAPIServerConfig"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.KubeAPIServerConfig"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in KubeControllerManagerConfig) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.KubeControllerManagerConfig"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.KubeControllerManagerConfig"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in KubeProxyConfig) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.KubeProxyConfig"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.KubeProxyConfig"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in KubeSchedulerConfig) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.KubeSchedulerConfig"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.KubeSchedulerConfig"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in KubeletConfig) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.KubeletConfig"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.KubeletConfig"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in KubeletConfigEviction) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.KubeletConfigEviction"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.KubeletConfigEviction"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in KubeletConfigEvictionMinimumReclaim) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.KubeletConfigEvictionMinimumReclaim"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.KubeletConfigEvictionMinimumReclaim"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in KubeletConfigEvictionSoftGracePeriod) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.KubeletConfigEvictionSoftGracePeriod"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.KubeletConfigEvictionSoftGracePeriod"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in KubeletConfigReserved) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.KubeletConfigReserved"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.KubeletConfigReserved"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Kubernetes) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Kubernetes"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Kubernetes"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in KubernetesConfig) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.KubernetesConfig"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.KubernetesConfig"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in KubernetesDashboard) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.KubernetesDashboard"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.KubernetesDashboard"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in KubernetesInfo) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.KubernetesInfo"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.KubernetesInfo"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in KubernetesSettings) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.KubernetesSettings"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.KubernetesSettings"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in KubernetesStatus) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.KubernetesStatus"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.KubernetesStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in LastError) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.LastError"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.LastError"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in LastMaintenance) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.LastMaintenance"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.LastMaintenance"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in LastOperation) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.LastOperation"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.LastOperation"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in LifecycleStage) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.LifecycleStage"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.LifecycleStage"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Limits) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Limits"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Limits"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in LiveMigration) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.LiveMigration"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.LiveMigration"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in LoadBalancerServicesProxyProtocol) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.LoadBalancerServicesProxyProtocol"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.LoadBalancerServicesProxyProtocol"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Machine) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Machine"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Machine"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in MachineControllerManagerSettings) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.MachineControllerManagerSettings"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.MachineControllerManagerSettings"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in MachineImage) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.MachineImage"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.MachineImage"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in MachineImageFlavor) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.MachineImageFlavor"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.MachineImageFlavor"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in MachineImageStatus) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.MachineImageStatus"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.MachineImageStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in MachineImageVersion) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.MachineImageVersion"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.MachineImageVersion"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in MachineType) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.MachineType"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.MachineType"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in MachineTypeStorage) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.MachineTypeStorage"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.MachineTypeStorage"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Maintenance) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Maintenance"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Maintenance"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in MaintenanceAutoRotation) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.MaintenanceAutoRotation"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.MaintenanceAutoRotation"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in MaintenanceAutoUpdate) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.MaintenanceAutoUpdate"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.MaintenanceAutoUpdate"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in MaintenanceCredentialsAutoRotation) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.MaintenanceCredentialsAutoRotation"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.MaintenanceCredentialsAutoRotation"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in MaintenanceRotationConfig) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.MaintenanceRotationConfig"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.MaintenanceRotationConfig"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in MaintenanceTimeWindow) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.MaintenanceTimeWindow"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.MaintenanceTimeWindow"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ManualWorkerPoolRollout) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ManualWorkerPoolRollout"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ManualWorkerPoolRollout"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in MemorySwapConfiguration) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.MemorySwapConfiguration"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.MemorySwapConfiguration"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Monitoring) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Monitoring"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Monitoring"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NamedResourceReference) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.NamedResourceReference"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.NamedResourceReference"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NamespacedCloudProfile) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.NamespacedCloudProfile"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.NamespacedCloudProfile"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NamespacedCloudProfileList) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.NamespacedCloudProfileList"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.NamespacedCloudProfileList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NamespacedCloudProfileSpec) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.NamespacedCloudProfileSpec"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.NamespacedCloudProfileSpec"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NamespacedCloudProfileStatus) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.NamespacedCloudProfileStatus"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.NamespacedCloudProfileStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Networking) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Networking"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Networking"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NetworkingStatus) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.NetworkingStatus"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.NetworkingStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NginxIngress) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.NginxIngress"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.NginxIngress"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NodeLocalDNS) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.NodeLocalDNS"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.NodeLocalDNS"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in OCIRepository) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.OCIRepository"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.OCIRepository"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in OIDCConfig) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.OIDCConfig"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.OIDCConfig"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ObservabilityRotation) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ObservabilityRotation"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ObservabilityRotation"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in OpenIDConnectClientAuthentication) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.OpenIDConnectClientAuthentication"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.OpenIDConnectClientAuthentication"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PendingWorkerUpdates) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.PendingWorkerUpdates"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.PendingWorkerUpdates"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PendingWorkersRollout) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.PendingWorkersRollout"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.PendingWorkersRollout"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Plant) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Plant"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Plant"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PlantList) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.PlantList"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.PlantList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PlantSpec) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.PlantSpec"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.PlantSpec"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PlantStatus) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.PlantStatus"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.PlantStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Project) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Project"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Project"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ProjectList) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ProjectList"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ProjectList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ProjectMember) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ProjectMember"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ProjectMember"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ProjectSpec) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ProjectSpec"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ProjectSpec"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ProjectStatus) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ProjectStatus"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ProjectStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ProjectTolerations) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ProjectTolerations"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ProjectTolerations"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Provider) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Provider"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Provider"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Quota) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Quota"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Quota"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in QuotaList) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.QuotaList"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.QuotaList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in QuotaSpec) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.QuotaSpec"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.QuotaSpec"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Region) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Region"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Region"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ResourceData) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ResourceData"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ResourceData"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ResourceWatchCacheSize) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ResourceWatchCacheSize"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ResourceWatchCacheSize"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SSHAccess) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SSHAccess"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SSHAccess"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SecretBinding) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SecretBinding"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SecretBinding"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SecretBindingList) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SecretBindingList"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SecretBindingList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SecretBindingProvider) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SecretBindingProvider"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SecretBindingProvider"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Seed) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Seed"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Seed"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedDNS) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedDNS"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedDNS"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedDNSProvider) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedDNSProvider"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedDNSProvider"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedDNSProviderConfig) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedDNSProviderConfig"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedDNSProviderConfig"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedList) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedList"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedNetworks) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedNetworks"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedNetworks"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedProvider) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedProvider"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedProvider"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedSelector) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedSelector"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedSelector"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedSettingDependencyWatchdog) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedSettingDependencyWatchdog"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedSettingDependencyWatchdog"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedSettingDependencyWatchdogProber) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedSettingDependencyWatchdogProber"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedSettingDependencyWatchdogProber"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedSettingDependencyWatchdogWeeder) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedSettingDependencyWatchdogWeeder"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedSettingDependencyWatchdogWeeder"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedSettingExcessCapacityReservation) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedSettingExcessCapacityReservation"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedSettingExcessCapacityReservation"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedSettingExcessCapacityReservationConfig) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedSettingExcessCapacityReservationConfig"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedSettingExcessCapacityReservationConfig"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedSettingLoadBalancerServices) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedSettingLoadBalancerServices"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedSettingLoadBalancerServices"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedSettingLoadBalancerServicesZonalIngress) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedSettingLoadBalancerServicesZonalIngress"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedSettingLoadBalancerServicesZonalIngress"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedSettingLoadBalancerServicesZones) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedSettingLoadBalancerServicesZones"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedSettingLoadBalancerServicesZones"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedSettingPersistentVolumeClaimAutoscaler) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedSettingPersistentVolumeClaimAutoscaler"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedSettingPersistentVolumeClaimAutoscaler"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedSettingScheduling) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedSettingScheduling"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedSettingScheduling"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedSettingTopologyAwareRouting) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedSettingTopologyAwareRouting"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedSettingTopologyAwareRouting"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedSettingVerticalPodAutoscaler) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedSettingVerticalPodAutoscaler"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedSettingVerticalPodAutoscaler"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedSettingZoneSelection) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedSettingZoneSelection"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedSettingZoneSelection"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedSettings) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedSettings"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedSettings"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedSpec) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedSpec"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedSpec"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedStatus) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedStatus"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedTaint) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedTaint"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedTaint"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedTemplate) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedTemplate"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedTemplate"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedVolume) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedVolume"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedVolume"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SeedVolumeProvider) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SeedVolumeProvider"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SeedVolumeProvider"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ServiceAccountConfig) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ServiceAccountConfig"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ServiceAccountConfig"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ServiceAccountKeyRotation) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ServiceAccountKeyRotation"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ServiceAccountKeyRotation"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Shoot) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Shoot"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Shoot"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ShootAdvertisedAddress) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ShootAdvertisedAddress"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ShootAdvertisedAddress"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ShootCredentials) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ShootCredentials"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ShootCredentials"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ShootCredentialsRotation) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ShootCredentialsRotation"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ShootCredentialsRotation"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ShootList) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ShootList"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ShootList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ShootMachineImage) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ShootMachineImage"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ShootMachineImage"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ShootNetworks) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ShootNetworks"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ShootNetworks"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ShootSSHKeypairRotation) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ShootSSHKeypairRotation"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ShootSSHKeypairRotation"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ShootSpec) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ShootSpec"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ShootSpec"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ShootState) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ShootState"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ShootState"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ShootStateList) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ShootStateList"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ShootStateList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ShootStateSpec) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ShootStateSpec"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ShootStateSpec"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ShootStatus) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ShootStatus"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ShootStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ShootTemplate) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.ShootTemplate"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.ShootTemplate"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in StructuredAuthentication) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.StructuredAuthentication"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.StructuredAuthentication"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in StructuredAuthorization) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.StructuredAuthorization"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.StructuredAuthorization"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SystemComponents) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.SystemComponents"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.SystemComponents"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Toleration) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Toleration"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Toleration"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in VerticalPodAutoscaler) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.VerticalPodAutoscaler"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.VerticalPodAutoscaler"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Volume) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Volume"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Volume"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in VolumeType) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.VolumeType"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.VolumeType"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in WatchCacheSizes) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.WatchCacheSizes"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.WatchCacheSizes"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Worker) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.Worker"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.Worker"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in WorkerControlPlane) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.WorkerControlPlane"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.WorkerControlPlane"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in WorkerKubernetes) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.WorkerKubernetes"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.WorkerKubernetes"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in WorkerSystemComponents) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.WorkerSystemComponents"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.WorkerSystemComponents"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in WorkersSettings) OpenAPIModelName() string {
-	return "cloud.gardener.api.core.v1beta1.WorkersSettings"
+	return "com.github.gardener.gardener.pkg.apis.core.v1beta1.WorkersSettings"
 }

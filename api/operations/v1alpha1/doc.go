@@ -2,7 +2,7 @@
 //
 // +k8s:deepcopy-gen=package
 // +k8s:openapi-gen=true
-// +k8s:openapi-model-package=cloud.gardener.api.operations.v1alpha1
+// +k8s:openapi-model-package=com.github.gardener.gardener.pkg.apis.operations.v1alpha1
 // +k8s:protobuf-gen=package
 // +groupName=operations.gardener.cloud
 package v1alpha1

@@ -7,25 +7,25 @@ package v1alpha1
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Bastion) OpenAPIModelName() string {
-	return "cloud.gardener.api.operations.v1alpha1.Bastion"
+	return "com.github.gardener.gardener.pkg.apis.operations.v1alpha1.Bastion"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in BastionIngressPolicy) OpenAPIModelName() string {
-	return "cloud.gardener.api.operations.v1alpha1.BastionIngressPolicy"
+	return "com.github.gardener.gardener.pkg.apis.operations.v1alpha1.BastionIngressPolicy"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in BastionList) OpenAPIModelName() string {
-	return "cloud.gardener.api.operations.v1alpha1.BastionList"
+	return "com.github.gardener.gardener.pkg.apis.operations.v1alpha1.BastionList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in BastionSpec) OpenAPIModelName() string {
-	return "cloud.gardener.api.operations.v1alpha1.BastionSpec"
+	return "com.github.gardener.gardener.pkg.apis.operations.v1alpha1.BastionSpec"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in BastionStatus) OpenAPIModelName() string {
-	return "cloud.gardener.api.operations.v1alpha1.BastionStatus"
+	return "com.github.gardener.gardener.pkg.apis.operations.v1alpha1.BastionStatus"
 }

@@ -3,7 +3,7 @@
 //
 // +k8s:deepcopy-gen=package
 // +k8s:openapi-gen=true
-// +k8s:openapi-model-package=cloud.gardener.api.security.v1alpha1
+// +k8s:openapi-model-package=com.github.gardener.gardener.pkg.apis.security.v1alpha1
 // +k8s:protobuf-gen=package
 // +groupName=security.gardener.cloud
 package v1alpha1

@@ -7,60 +7,60 @@ package v1alpha1
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ContextObject) OpenAPIModelName() string {
-	return "cloud.gardener.api.security.v1alpha1.ContextObject"
+	return "com.github.gardener.gardener.pkg.apis.security.v1alpha1.ContextObject"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CredentialsBinding) OpenAPIModelName() string {
-	return "cloud.gardener.api.security.v1alpha1.CredentialsBinding"
+	return "com.github.gardener.gardener.pkg.apis.security.v1alpha1.CredentialsBinding"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CredentialsBindingList) OpenAPIModelName() string {
-	return "cloud.gardener.api.security.v1alpha1.CredentialsBindingList"
+	return "com.github.gardener.gardener.pkg.apis.security.v1alpha1.CredentialsBindingList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CredentialsBindingProvider) OpenAPIModelName() string {
-	return "cloud.gardener.api.security.v1alpha1.CredentialsBindingProvider"
+	return "com.github.gardener.gardener.pkg.apis.security.v1alpha1.CredentialsBindingProvider"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TargetSystem) OpenAPIModelName() string {
-	return "cloud.gardener.api.security.v1alpha1.TargetSystem"
+	return "com.github.gardener.gardener.pkg.apis.security.v1alpha1.TargetSystem"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TokenRequest) OpenAPIModelName() string {
-	return "cloud.gardener.api.security.v1alpha1.TokenRequest"
+	return "com.github.gardener.gardener.pkg.apis.security.v1alpha1.TokenRequest"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TokenRequestSpec) OpenAPIModelName() string {
-	return "cloud.gardener.api.security.v1alpha1.TokenRequestSpec"
+	return "com.github.gardener.gardener.pkg.apis.security.v1alpha1.TokenRequestSpec"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TokenRequestStatus) OpenAPIModelName() string {
-	return "cloud.gardener.api.security.v1alpha1.TokenRequestStatus"
+	return "com.github.gardener.gardener.pkg.apis.security.v1alpha1.TokenRequestStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in WorkloadIdentity) OpenAPIModelName() string {
-	return "cloud.gardener.api.security.v1alpha1.WorkloadIdentity"
+	return "com.github.gardener.gardener.pkg.apis.security.v1alpha1.WorkloadIdentity"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in WorkloadIdentityList) OpenAPIModelName() string {
-	return "cloud.gardener.api.security.v1alpha1.WorkloadIdentityList"
+	return "com.github.gardener.gardener.pkg.apis.security.v1alpha1.WorkloadIdentityList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in WorkloadIdentitySpec) OpenAPIModelName() string {
-	return "cloud.gardener.api.security.v1alpha1.WorkloadIdentitySpec"
+	return "com.github.gardener.gardener.pkg.apis.security.v1alpha1.WorkloadIdentitySpec"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in WorkloadIdentityStatus) OpenAPIModelName() string {
-	return "cloud.gardener.api.security.v1alpha1.WorkloadIdentityStatus"
+	return "com.github.gardener.gardener.pkg.apis.security.v1alpha1.WorkloadIdentityStatus"
 }

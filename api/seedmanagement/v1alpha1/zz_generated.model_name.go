@@ -7,110 +7,110 @@ package v1alpha1
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Gardenlet) OpenAPIModelName() string {
-	return "cloud.gardener.api.seedmanagement.v1alpha1.Gardenlet"
+	return "com.github.gardener.gardener.pkg.apis.seedmanagement.v1alpha1.Gardenlet"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in GardenletConfig) OpenAPIModelName() string {
-	return "cloud.gardener.api.seedmanagement.v1alpha1.GardenletConfig"
+	return "com.github.gardener.gardener.pkg.apis.seedmanagement.v1alpha1.GardenletConfig"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in GardenletDeployment) OpenAPIModelName() string {
-	return "cloud.gardener.api.seedmanagement.v1alpha1.GardenletDeployment"
+	return "com.github.gardener.gardener.pkg.apis.seedmanagement.v1alpha1.GardenletDeployment"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in GardenletHelm) OpenAPIModelName() string {
-	return "cloud.gardener.api.seedmanagement.v1alpha1.GardenletHelm"
+	return "com.github.gardener.gardener.pkg.apis.seedmanagement.v1alpha1.GardenletHelm"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in GardenletList) OpenAPIModelName() string {
-	return "cloud.gardener.api.seedmanagement.v1alpha1.GardenletList"
+	return "com.github.gardener.gardener.pkg.apis.seedmanagement.v1alpha1.GardenletList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in GardenletSelfDeployment) OpenAPIModelName() string {
-	return "cloud.gardener.api.seedmanagement.v1alpha1.GardenletSelfDeployment"
+	return "com.github.gardener.gardener.pkg.apis.seedmanagement.v1alpha1.GardenletSelfDeployment"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in GardenletSpec) OpenAPIModelName() string {
-	return "cloud.gardener.api.seedmanagement.v1alpha1.GardenletSpec"
+	return "com.github.gardener.gardener.pkg.apis.seedmanagement.v1alpha1.GardenletSpec"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in GardenletStatus) OpenAPIModelName() string {
-	return "cloud.gardener.api.seedmanagement.v1alpha1.GardenletStatus"
+	return "com.github.gardener.gardener.pkg.apis.seedmanagement.v1alpha1.GardenletStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Image) OpenAPIModelName() string {
-	return "cloud.gardener.api.seedmanagement.v1alpha1.Image"
+	return "com.github.gardener.gardener.pkg.apis.seedmanagement.v1alpha1.Image"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ManagedSeed) OpenAPIModelName() string {
-	return "cloud.gardener.api.seedmanagement.v1alpha1.ManagedSeed"
+	return "com.github.gardener.gardener.pkg.apis.seedmanagement.v1alpha1.ManagedSeed"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ManagedSeedList) OpenAPIModelName() string {
-	return "cloud.gardener.api.seedmanagement.v1alpha1.ManagedSeedList"
+	return "com.github.gardener.gardener.pkg.apis.seedmanagement.v1alpha1.ManagedSeedList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ManagedSeedSet) OpenAPIModelName() string {
-	return "cloud.gardener.api.seedmanagement.v1alpha1.ManagedSeedSet"
+	return "com.github.gardener.gardener.pkg.apis.seedmanagement.v1alpha1.ManagedSeedSet"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ManagedSeedSetList) OpenAPIModelName() string {
-	return "cloud.gardener.api.seedmanagement.v1alpha1.ManagedSeedSetList"
+	return "com.github.gardener.gardener.pkg.apis.seedmanagement.v1alpha1.ManagedSeedSetList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ManagedSeedSetSpec) OpenAPIModelName() string {
-	return "cloud.gardener.api.seedmanagement.v1alpha1.ManagedSeedSetSpec"
+	return "com.github.gardener.gardener.pkg.apis.seedmanagement.v1alpha1.ManagedSeedSetSpec"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ManagedSeedSetStatus) OpenAPIModelName() string {
-	return "cloud.gardener.api.seedmanagement.v1alpha1.ManagedSeedSetStatus"
+	return "com.github.gardener.gardener.pkg.apis.seedmanagement.v1alpha1.ManagedSeedSetStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ManagedSeedSpec) OpenAPIModelName() string {
-	return "cloud.gardener.api.seedmanagement.v1alpha1.ManagedSeedSpec"
+	return "com.github.gardener.gardener.pkg.apis.seedmanagement.v1alpha1.ManagedSeedSpec"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ManagedSeedStatus) OpenAPIModelName() string {
-	return "cloud.gardener.api.seedmanagement.v1alpha1.ManagedSeedStatus"
+	return "com.github.gardener.gardener.pkg.apis.seedmanagement.v1alpha1.ManagedSeedStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ManagedSeedTemplate) OpenAPIModelName() string {
-	return "cloud.gardener.api.seedmanagement.v1alpha1.ManagedSeedTemplate"
+	return "com.github.gardener.gardener.pkg.apis.seedmanagement.v1alpha1.ManagedSeedTemplate"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PendingReplica) OpenAPIModelName() string {
-	return "cloud.gardener.api.seedmanagement.v1alpha1.PendingReplica"
+	return "com.github.gardener.gardener.pkg.apis.seedmanagement.v1alpha1.PendingReplica"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in RollingUpdateStrategy) OpenAPIModelName() string {
-	return "cloud.gardener.api.seedmanagement.v1alpha1.RollingUpdateStrategy"
+	return "com.github.gardener.gardener.pkg.apis.seedmanagement.v1alpha1.RollingUpdateStrategy"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Shoot) OpenAPIModelName() string {
-	return "cloud.gardener.api.seedmanagement.v1alpha1.Shoot"
+	return "com.github.gardener.gardener.pkg.apis.seedmanagement.v1alpha1.Shoot"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in UpdateStrategy) OpenAPIModelName() string {
-	return "cloud.gardener.api.seedmanagement.v1alpha1.UpdateStrategy"
+	return "com.github.gardener.gardener.pkg.apis.seedmanagement.v1alpha1.UpdateStrategy"
 }

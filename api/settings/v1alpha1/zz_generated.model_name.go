@@ -7,40 +7,40 @@ package v1alpha1
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ClusterOpenIDConnectPreset) OpenAPIModelName() string {
-	return "cloud.gardener.api.settings.v1alpha1.ClusterOpenIDConnectPreset"
+	return "com.github.gardener.gardener.pkg.apis.settings.v1alpha1.ClusterOpenIDConnectPreset"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ClusterOpenIDConnectPresetList) OpenAPIModelName() string {
-	return "cloud.gardener.api.settings.v1alpha1.ClusterOpenIDConnectPresetList"
+	return "com.github.gardener.gardener.pkg.apis.settings.v1alpha1.ClusterOpenIDConnectPresetList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ClusterOpenIDConnectPresetSpec) OpenAPIModelName() string {
-	return "cloud.gardener.api.settings.v1alpha1.ClusterOpenIDConnectPresetSpec"
+	return "com.github.gardener.gardener.pkg.apis.settings.v1alpha1.ClusterOpenIDConnectPresetSpec"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in KubeAPIServerOpenIDConnect) OpenAPIModelName() string {
-	return "cloud.gardener.api.settings.v1alpha1.KubeAPIServerOpenIDConnect"
+	return "com.github.gardener.gardener.pkg.apis.settings.v1alpha1.KubeAPIServerOpenIDConnect"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in OpenIDConnectClientAuthentication) OpenAPIModelName() string {
-	return "cloud.gardener.api.settings.v1alpha1.OpenIDConnectClientAuthentication"
+	return "com.github.gardener.gardener.pkg.apis.settings.v1alpha1.OpenIDConnectClientAuthentication"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in OpenIDConnectPreset) OpenAPIModelName() string {
-	return "cloud.gardener.api.settings.v1alpha1.OpenIDConnectPreset"
+	return "com.github.gardener.gardener.pkg.apis.settings.v1alpha1.OpenIDConnectPreset"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in OpenIDConnectPresetList) OpenAPIModelName() string {
-	return "cloud.gardener.api.settings.v1alpha1.OpenIDConnectPresetList"
+	return "com.github.gardener.gardener.pkg.apis.settings.v1alpha1.OpenIDConnectPresetList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in OpenIDConnectPresetSpec) OpenAPIModelName() string {
-	return "cloud.gardener.api.settings.v1alpha1.OpenIDConnectPresetSpec"
+	return "com.github.gardener.gardener.pkg.apis.settings.v1alpha1.OpenIDConnectPresetSpec"
 }
