@@ -3,9 +3,8 @@ package core
 import (
 	"context"
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -40,6 +39,9 @@ import (
 const (
 	certificateKey = "ca.crt" // in the ConfigMap and in the InternalSecret
 	privateKeyKey  = "ca.key" // in the InternalSecret
+	// clientKeyBits is the size of the keys of users. They are RSA keys, as gardenlogin refuses others, although those take more time. Certificates are
+	// valid for a day at most, so that the smallest size in use is enough.
+	clientKeyBits = 2048
 	// clockSkew is by how much the clocks of a shoot's nodes may lag behind for a new certificate to be valid there.
 	clockSkew = time.Minute
 )
@@ -252,7 +254,7 @@ func parseCA(certificatePEM, keyPEM []byte) (*x509.Certificate, crypto.Signer, e
 
 // sign returns a client certificate with its key.
 func (ca *shootCA) sign(subject pkix.Name, from, until time.Time) (certificatePEM, keyPEM []byte, err error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, err := rsa.GenerateKey(rand.Reader, clientKeyBits)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -267,11 +269,8 @@ func (ca *shootCA) sign(subject pkix.Name, from, until time.Time) (certificatePE
 	if err != nil {
 		return nil, nil, err
 	}
-	keyDER, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return nil, nil, err
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), nil
+	keyPEM = pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), keyPEM, nil
 }
 
 // kubeconfig returns a kubeconfig with a context for each address; the first one is current.
