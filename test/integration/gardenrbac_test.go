@@ -109,13 +109,23 @@ func testRoles(t *testing.T, e *env.Env) {
 		},
 		{
 			operator, devNamespace,
-			[]string{"update shoots" + core, "get internalsecrets" + core, "patch seeds" + core, "get secrets", "create rolebindings.rbac.authorization.k8s.io"},
-			[]string{"create pods"},
+			[]string{
+				"update shoots" + core, "get internalsecrets" + core, "patch seeds" + core, "get secrets", "create rolebindings.rbac.authorization.k8s.io",
+				"create terminals.dashboard.gardener.cloud", "create customresourcedefinitions.apiextensions.k8s.io", "list events.events.k8s.io",
+				"delete certificatesigningrequests.certificates.k8s.io",
+			},
+			[]string{"create pods", "update certificatesigningrequests.certificates.k8s.io/approval"},
 		},
 		{
 			auditor, devNamespace,
-			[]string{"list shoots" + core, "get managedseeds.seedmanagement.gardener.cloud", "get configmaps"},
-			[]string{"get internalsecrets" + core, "get secrets", "update shoots" + core, "create shoots" + core + "/adminkubeconfig"},
+			[]string{
+				"list shoots" + core, "get managedseeds.seedmanagement.gardener.cloud", "get configmaps", "list terminals.dashboard.gardener.cloud",
+				"list events.events.k8s.io", "get apiservices.apiregistration.k8s.io",
+			},
+			[]string{
+				"get internalsecrets" + core, "get secrets", "update shoots" + core, "create shoots" + core + "/adminkubeconfig",
+				"create terminals.dashboard.gardener.cloud",
+			},
 		},
 		{
 			manager, devNamespace,

@@ -25,14 +25,17 @@ const (
 	seedManagement = "seedmanagement.gardener.cloud"
 	operations     = "operations.gardener.cloud"
 	settings       = "settings.gardener.cloud"
+	dashboard      = "dashboard.gardener.cloud"
+	events         = "events.k8s.io"
 	kubernetes     = ""
 
 	groupAuthenticated = "system:authenticated"
 	groupBootstrappers = "system:bootstrappers"
 	userAggregator     = "system:kube-aggregator"
 
-	// roleMember and roleServiceAccountManager are in the label gardener.cloud/role of roles that administrators have too.
-	roleMember, roleServiceAccountManager = "project-member", "project-serviceaccountmanager"
+	// roleMember and roleServiceAccountManager are in the label gardener.cloud/role of roles that administrators have too, roleProjectViewer in that
+	// of the role that viewers of the garden have too.
+	roleMember, roleServiceAccountManager, roleProjectViewer = "project-member", "project-serviceaccountmanager", "project-viewer"
 )
 
 var (
@@ -64,12 +67,16 @@ func landscapeRoles() []client.Object {
 	objects := []client.Object{
 		labelled(clusterRole(admin,
 			rule(gardenGroups, []string{rbacv1.ResourceAll}, all),
+			// The terminals of the dashboard, if it is installed.
+			rule([]string{dashboard}, []string{rbacv1.ResourceAll}, write),
 			rule([]string{kubernetes}, []string{"configmaps", "events", "namespaces", "resourcequotas", "secrets", "serviceaccounts", "serviceaccounts/token"}, write),
-			rule([]string{"certificates.k8s.io"}, []string{"certificatesigningrequests"}, read),
-			rule([]string{"coordination.k8s.io"}, []string{"leases"}, read),
+			rule([]string{events}, []string{"events"}, write),
+			rule([]string{"certificates.k8s.io"}, []string{"certificatesigningrequests"}, write),
+			rule([]string{"coordination.k8s.io"}, []string{"leases"}, write),
 			rule([]string{"rbac.authorization.k8s.io"}, []string{"clusterrolebindings", "clusterroles", "rolebindings", "roles"}, write),
 			rule([]string{"admissionregistration.k8s.io"}, []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}, write),
 			rule([]string{"apiregistration.k8s.io"}, []string{"apiservices"}, write),
+			rule([]string{"apiextensions.k8s.io"}, []string{"customresourcedefinitions"}, write),
 		), constants.GardenRole, "admin"),
 		labelled(clusterRole("gardener.cloud:viewer",
 			// InternalSecrets are not for viewers.
@@ -77,16 +84,21 @@ func landscapeRoles() []client.Object {
 				"backupbuckets", "backupentries", "cloudprofiles", "controllerdeployments", "controllerinstallations", "controllerregistrations",
 				"exposureclasses", "namespacedcloudprofiles", "plants", "projects", "quotas", "secretbindings", "seeds", "shoots",
 			}, read),
-			rule([]string{security, seedManagement, operations, settings}, []string{rbacv1.ResourceAll}, read),
+			rule([]string{security, seedManagement, operations, settings, dashboard}, []string{rbacv1.ResourceAll}, read),
 			rule([]string{core}, []string{"shoots/viewerkubeconfig"}, []string{"create"}),
 			rule([]string{kubernetes}, []string{"configmaps", "events", "namespaces", "resourcequotas", "serviceaccounts"}, read),
+			rule([]string{events}, []string{"events"}, read),
 			rule([]string{"coordination.k8s.io"}, []string{"leases"}, read),
 			rule([]string{"rbac.authorization.k8s.io"}, []string{"clusterrolebindings", "clusterroles", "rolebindings", "roles"}, read),
+			rule([]string{"admissionregistration.k8s.io"}, []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}, read),
+			rule([]string{"apiregistration.k8s.io"}, []string{"apiservices"}, read),
 		), constants.GardenRole, "viewer"),
 		// The kube-apiserver, which checks whether gardener-apiserver is available. It is this user only for the API servers behind it.
 		userBinding(admin, admin, userAggregator),
-		aggregated(constants.ClusterRoleGardenerAdministrators, constants.GardenRole, "admin", roleMember, roleServiceAccountManager),
-		aggregated("gardener.cloud:system:viewers", constants.GardenRole, "viewer"),
+		labelled(aggregated(constants.ClusterRoleGardenerAdministrators, constants.GardenRole, "admin", roleMember, roleServiceAccountManager),
+			constants.GardenRole, "administrators"),
+		// What extensions add to the role of members and viewers of projects, operators have in all projects.
+		labelled(aggregated("gardener.cloud:system:viewers", constants.GardenRole, "viewer", roleProjectViewer), constants.GardenRole, "viewers"),
 		// Operators bind this role to users who may create projects.
 		clusterRole("gardener.cloud:system:project-creation", rule([]string{core}, []string{"projects"}, []string{"create"})),
 
@@ -115,6 +127,7 @@ func projectRoles() []client.Object {
 		labelled(clusterRole("gardener.cloud:system:project-member-aggregation",
 			rule([]string{kubernetes}, []string{"configmaps", "secrets"}, write),
 			rule([]string{kubernetes}, []string{"events"}, []string{"create", "get", "list", "patch", "update", "watch"}),
+			rule([]string{events}, []string{"events"}, read),
 			rule([]string{kubernetes}, []string{"resourcequotas", "serviceaccounts"}, read),
 			rule([]string{core}, []string{"namespacedcloudprofiles", "plants", "quotas", "secretbindings", "shoots"}, write),
 			rule([]string{core}, []string{"shoots/adminkubeconfig", "shoots/viewerkubeconfig"}, []string{"create"}),
@@ -123,9 +136,10 @@ func projectRoles() []client.Object {
 			rule([]string{"rbac.authorization.k8s.io"}, []string{"rolebindings", "roles"}, write),
 		), constants.AggregateToProjectMember, "true"),
 
-		aggregated("gardener.cloud:system:project-viewer", constants.AggregateToProjectViewer, "true"),
+		labelled(aggregated("gardener.cloud:system:project-viewer", constants.AggregateToProjectViewer, "true"), constants.GardenRole, roleProjectViewer),
 		labelled(clusterRole("gardener.cloud:system:project-viewer-aggregation",
 			rule([]string{kubernetes}, []string{"configmaps", "events", "resourcequotas", "serviceaccounts"}, read),
+			rule([]string{events}, []string{"events"}, read),
 			rule([]string{core}, []string{"namespacedcloudprofiles", "plants", "quotas", "secretbindings", "shoots"}, read),
 			rule([]string{core}, []string{"shoots/viewerkubeconfig"}, []string{"create"}),
 			rule([]string{security}, []string{"credentialsbindings", "workloadidentities"}, read),

@@ -55,7 +55,7 @@ func TestAggregation(t *testing.T) {
 	const system = "gardener.cloud:system:"
 	want := map[string][]string{
 		system + "administrators":                {"gardener.cloud:admin", system + "project-member", system + "project-serviceaccountmanager"},
-		system + "viewers":                       {"gardener.cloud:viewer"},
+		system + "viewers":                       {system + "project-viewer", "gardener.cloud:viewer"},
 		system + "project-member":                {system + "project-member-aggregation"},
 		system + "project-viewer":                {system + "project-viewer-aggregation"},
 		system + "project-serviceaccountmanager": {system + "project-serviceaccountmanager-aggregation"},

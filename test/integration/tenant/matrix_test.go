@@ -19,6 +19,7 @@ const matrix = `
 # in the namespace of the Project                owner  admin  viewer  uam  sam  ext
 configmaps                                       rw     rw     r       .    .    .
 events                                           rcu    rcu    r       .    .    .
+events.events.k8s.io                             r      r      r       .    .    .
 resourcequotas                                   r      r      r       .    .    .
 secrets                                          rw     rw     .       .    .    .
 serviceaccounts                                  rw     r      r       .    rw   .
