@@ -9,14 +9,19 @@ import (
 
 // unschedulable is the error if no seed fits: how many seeds there are, and how many of them do not fit for which reason.
 type unschedulable struct {
-	seeds  int
-	counts [reasons]int
+	seeds        int
+	counts       [reasons]int
+	providerType string // of the shoot
 }
 
 // Error is the same as long as the counts are.
 func (u *unschedulable) Error() string {
 	if u.seeds == 0 {
 		return "there are no seeds"
+	}
+	if u.counts[otherProvider] == u.seeds {
+		// The words are those of the original: clients find out by them that it is of no use to wait.
+		return fmt.Sprintf("none out of the %d seeds has a matching provider for %q", u.seeds, u.providerType)
 	}
 	var parts []string
 	for reason, count := range u.counts {
@@ -37,7 +42,7 @@ type landscape struct {
 
 // decide returns the seed for a shoot: of those that fit and are closest, the one with the least shoots.
 func decide(r *request, p *profile, in landscape) (*seed, *unschedulable) {
-	failure := &unschedulable{seeds: len(in.seeds)}
+	failure := &unschedulable{seeds: len(in.seeds), providerType: r.providerType}
 	candidates := make([]*seed, 0, len(in.seeds))
 	for _, s := range in.seeds {
 		if why := check(r, p, s, in.shootsOn(s.name)); why != fits {

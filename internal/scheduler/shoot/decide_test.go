@@ -167,7 +167,11 @@ func TestDecide(t *testing.T) {
 		},
 		"another provider type": {
 			seeds: []*corev1beta1.Seed{testSeed("a", inRegion("gcp", "eu-west-1"))},
-			want:  "none of 1 seeds fits: 1 of another provider type",
+			want:  `none out of the 1 seeds has a matching provider for "aws"`, // infrastructure-manager of Kyma gives up when it reads this
+		},
+		"another provider type, and a seed that may become usable": {
+			seeds: []*corev1beta1.Seed{testSeed("a", inRegion("gcp", "eu-west-1")), testSeed("b", func(s *corev1beta1.Seed) { s.Status.LastOperation = nil })},
+			want:  "none of 2 seeds fits: 1 not reconciled yet, 1 of another provider type",
 		},
 		"another region": {
 			seeds: []*corev1beta1.Seed{testSeed("a", inRegion("aws", "eu-west-2"))},
