@@ -87,7 +87,7 @@ func (o observed) next() int {
 
 // decide returns what is done: the pending replica is first, then the number of replicas, then those that were given up before.
 func decide(o observed) (verdict, error) {
-	shrinks := len(o.Replicas) > o.Target
+	shrinks := o.staying() > o.Target
 	gaveUp := ""
 	if o.Pending != nil {
 		for _, r := range o.Replicas {
@@ -132,6 +132,12 @@ func decide(o observed) (verdict, error) {
 		}
 	}
 	return verdict{GaveUp: gaveUp}, nil
+}
+
+// staying returns how many replicas are left when those in deletion are gone. One whose deletion fails, and is retried later, is as good as gone: no other
+// one is deleted in its place.
+func (o observed) staying() int {
+	return len(slices.DeleteFunc(slices.Clone(o.Replicas), func(r replica) bool { return r.shoot.DeletionTimestamp != nil }))
 }
 
 // postponed says whether a Shoot that was given up has failed not long ago. Any Shoot of the set causes a pass: without this, the next one would begin

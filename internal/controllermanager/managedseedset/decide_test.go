@@ -129,6 +129,18 @@ func TestDecide(t *testing.T) {
 			replicas: []replica{one("s-0", operation(failed), deleted), one("s-1", ready)}, pending: pending("s-0", 3),
 			want: verdict{Action: deleteManagedSeed, Name: "s-1", GaveUp: "s-0"},
 		},
+		"its deletion failed too often: no other one is deleted in its place": {
+			target: 1, replicas: []replica{one("s-0", operation(failed), deleted, lately), one("s-1", ready)}, pending: pending("s-0", 3), want: verdict{GaveUp: "s-0"},
+		},
+		"nor before its deletion is retried": {target: 1, replicas: []replica{one("s-0", operation(failed), deleted, lately), one("s-1", ready)}},
+		"it is, however, when a period has passed, and before one that failed": {
+			target: 1, replicas: []replica{one("s-0", operation(failed)), one("s-1", operation(failed), deleted)}, pending: pending("s-0", 3),
+			want: verdict{Action: retryDeletion, Name: "s-1", Retries: 1, GaveUp: "s-0"},
+		},
+		"a pending one is completed when another one is deleted": {
+			target: 1, replicas: []replica{one("s-0", operation(processing), deleted), one("s-1")}, pending: pending("s-1", 0),
+			want: verdict{Action: createManagedSeed, Name: "s-1"},
+		},
 		"one too many: the ManagedSeed":      {replicas: []replica{one("s-0", ready)}, want: verdict{Action: deleteManagedSeed, Name: "s-0"}},
 		"one too many: its ManagedSeed ends": {replicas: []replica{one("s-0", leaving)}, pending: pending("s-0", 0), want: verdict{Action: waitForManagedSeedDeleted, Name: "s-0"}},
 		"one too many: then the Shoot":       {replicas: []replica{one("s-0")}, pending: pending("s-0", 0), want: verdict{Action: deleteShoot, Name: "s-0"}},
