@@ -22,6 +22,7 @@ import (
 	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
+	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/pkg/flow"
@@ -56,7 +57,7 @@ func (in Inputs) reconcileSystemConfigs(ctx context.Context, result *pools) erro
 		extend = append(extend, func(ctx context.Context) error {
 			return stage.ExtendAndAwait(ctx, in.Run, obj, func(obj *extensionsv1alpha1.OperatingSystemConfig) {
 				class := obj.Spec.Class
-				obj.Labels, obj.Spec = want.Labels, want.Spec
+				obj.Labels, obj.Spec = workload.Merge(obj.Labels, want.Labels), want.Spec // webhooks and operators may have added labels
 				obj.Spec.Class = class
 			})
 		})

@@ -3,6 +3,7 @@ package nodes
 import (
 	"context"
 	"errors"
+	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -26,6 +27,7 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/kubeproxy"
 	"gardener.cloud/gardener/internal/component/nodelocaldns"
+	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/internal/stage/stagetest"
 	"gardener.cloud/gardener/pkg/flow"
@@ -199,6 +201,35 @@ func TestCustomDNS(t *testing.T) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	if err := clusters.Seed.Get(t.Context(), client.ObjectKey{Namespace: stagetest.Namespace, Name: "shoot-core-node-local-dns-custom"}, mr); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Webhooks of extensions select by labels that others have set.
+func TestOperatingSystemConfigsKeepLabelsOfOthers(t *testing.T) {
+	clusters := stagetest.New(t)
+	pool := operatingsystemconfig.Pool{Hash: "0123456789abcdef", Worker: corev1beta1.Worker{
+		Name: "small", Machine: corev1beta1.Machine{Image: &corev1beta1.ShootMachineImage{Name: "linux"}},
+	}}
+	in := Inputs{Run: clusters.Run(), OperatingSystemConfigs: func() (operatingsystemconfig.Values, error) {
+		return operatingsystemconfig.Values{
+			Namespace: stagetest.Namespace, KubernetesVersion: "1.36.3", ClusterDNS: []net.IP{net.ParseIP("100.64.0.10")}, Pools: []operatingsystemconfig.Pool{pool},
+		}, nil
+	}}
+	name := operatingsystemconfig.Name(pool.Worker.Name, pool.Hash, extensionsv1alpha1.OperatingSystemConfigPurposeReconcile)
+	existing := &extensionsv1alpha1.OperatingSystemConfig{ObjectMeta: metav1.ObjectMeta{
+		Namespace: stagetest.Namespace, Name: name, Labels: map[string]string{"example.com/labelled": "true", constants.WorkerPool: "former"},
+	}}
+	if err := clusters.Seed.Create(t.Context(), existing); err != nil {
+		t.Fatal(err)
+	}
+	if err := stagetest.RunTask(t.Context(), t, Tasks(in), "operating-system-configs"); err != nil {
+		t.Fatal(err)
+	}
+	if err := clusters.Seed.Get(t.Context(), client.ObjectKeyFromObject(existing), existing); err != nil {
+		t.Fatal(err)
+	}
+	if existing.Labels["example.com/labelled"] != "true" || existing.Labels[constants.WorkerPool] != "small" {
+		t.Errorf("labels are %v", existing.Labels)
 	}
 }
 
