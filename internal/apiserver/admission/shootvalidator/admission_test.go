@@ -308,6 +308,40 @@ func TestWhatAShootHasItMayKeep(t *testing.T) {
 	}
 }
 
+// Minor versions cannot be skipped. If all patches of the next one have expired, a shoot would stay where it is for ever.
+func TestUpdateToAnExpiredVersion(t *testing.T) {
+	kubernetes := func(version string) change { return func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = version } }
+	ofPool := func(version string) change {
+		return worker(func(w *corev1beta1.Worker) { w.Kubernetes = &corev1beta1.WorkerKubernetes{Version: &version} })
+	}
+	renamed := worker(func(w *corev1beta1.Worker) { w.Name = "former" })
+	for name, tc := range map[string]struct {
+		shoot, old []change
+		want       string
+	}{
+		"of the control plane":                           {shoot: []change{kubernetes("1.35.1")}, old: []change{kubernetes("1.34.0")}},
+		"of a pool":                                      {shoot: []change{ofPool("1.35.1")}, old: []change{ofPool("1.34.0")}},
+		"of a new pool":                                  {shoot: []change{ofPool("1.35.1")}, old: []change{renamed}, want: "spec.provider.workers[0].kubernetes.version"},
+		"not to one that is not offered":                 {shoot: []change{kubernetes("1.35.2")}, old: []change{kubernetes("1.34.0")}, want: "spec.kubernetes.version"},
+		"not to one that is not available yet":           {shoot: []change{kubernetes("1.35.9")}, old: []change{kubernetes("1.34.0")}, want: "spec.kubernetes.version"},
+		"nor of a pool to one that is not available yet": {shoot: []change{ofPool("1.35.9")}, old: []change{ofPool("1.34.0")}, want: "spec.provider.workers[0].kubernetes.version"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			profile := newProfile()
+			profile.Kubernetes.Versions = append(profile.Kubernetes.Versions, corev1beta1.ExpirableVersion{Version: "1.35.9", Lifecycle: []corev1beta1.LifecycleStage{
+				{Classification: corev1beta1.ClassificationSupported, StartTime: &metav1.Time{Time: now.Add(time.Hour)}},
+			}})
+			var got string
+			for _, err := range validate(&input{shoot: newShoot(tc.shoot...), old: newShoot(tc.old...), profile: &profile, now: now}) {
+				got += err.Field
+			}
+			if got != tc.want {
+				t.Errorf("refused are %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestCheckBinding(t *testing.T) {
 	failed := corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeMigrate, State: corev1beta1.LastOperationStateProcessing}
 	zoneTolerance := func(s *corev1beta1.Shoot) {

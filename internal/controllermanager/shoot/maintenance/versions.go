@@ -66,10 +66,12 @@ func (u *updater) controlPlane(auto bool) {
 		return
 	}
 	to := offer.newest(from, forced, patchOf(current))
-	if to == "" && forced != "" { // minor versions cannot be skipped
-		to = offer.newest(from, forced, func(_ int, v *semver.Version) bool {
+	if to == "" && forced != "" {
+		next := func(_ int, v *semver.Version) bool {
 			return v.Major() == current.Major() && v.Minor() == current.Minor()+1
-		})
+		}
+		// Minor versions cannot be skipped: one that has expired, too, is a step on the way to one that has not.
+		to = cmp.Or(offer.newest(from, forced, next), offer.newestExpired(next))
 	}
 	if u.decided(constants.EventShootKubernetesVersionMaintenance, what, from, to, forced) {
 		u.spec.Kubernetes.Version = to
@@ -247,6 +249,18 @@ func (o offer) newest(from, forced string, accept func(int, *semver.Version) boo
 		return ""
 	}
 	return to
+}
+
+// newestExpired returns the newest version that has expired and is accepted; "" if there is none.
+func (o offer) newestExpired(accept func(int, *semver.Version) bool) string {
+	name, newest := "", (*semver.Version)(nil)
+	for i, version := range o.versions {
+		parsed, err := semver.NewVersion(version.Version)
+		if err == nil && version.ClassificationAt(o.now) == corev1beta1.ClassificationExpired && accept(i, parsed) && (newest == nil || parsed.GreaterThan(newest)) {
+			name, newest = version.Version, parsed
+		}
+	}
+	return name
 }
 
 // line identifies the versions of an image among which its update strategy allows updates.
