@@ -322,6 +322,9 @@ func TestUpdateToAnExpiredVersion(t *testing.T) {
 		"of the control plane":                           {shoot: []change{kubernetes("1.35.1")}, old: []change{kubernetes("1.34.0")}},
 		"of a pool":                                      {shoot: []change{ofPool("1.35.1")}, old: []change{ofPool("1.34.0")}},
 		"of a new pool":                                  {shoot: []change{ofPool("1.35.1")}, old: []change{renamed}, want: "spec.provider.workers[0].kubernetes.version"},
+		"of an image":                                    {shoot: []change{image("1.2.9")}},
+		"of an image in a new pool":                      {shoot: []change{image("1.2.9")}, old: []change{renamed}, want: "spec.provider.workers[0].machine.image.version"},
+		"not to an older image":                          {shoot: []change{image("1.1.9")}, want: "spec.provider.workers[0].machine.image.version"},
 		"not to one that is not offered":                 {shoot: []change{kubernetes("1.35.2")}, old: []change{kubernetes("1.34.0")}, want: "spec.kubernetes.version"},
 		"not to one that is not available yet":           {shoot: []change{kubernetes("1.35.9")}, old: []change{kubernetes("1.34.0")}, want: "spec.kubernetes.version"},
 		"nor of a pool to one that is not available yet": {shoot: []change{ofPool("1.35.9")}, old: []change{ofPool("1.34.0")}, want: "spec.provider.workers[0].kubernetes.version"},
@@ -331,6 +334,11 @@ func TestUpdateToAnExpiredVersion(t *testing.T) {
 			profile.Kubernetes.Versions = append(profile.Kubernetes.Versions, corev1beta1.ExpirableVersion{Version: "1.35.9", Lifecycle: []corev1beta1.LifecycleStage{
 				{Classification: corev1beta1.ClassificationSupported, StartTime: &metav1.Time{Time: now.Add(time.Hour)}},
 			}})
+			for _, version := range []string{"1.1.9", "1.2.9"} {
+				v := profile.MachineImages[0].Versions[0]
+				v.Version, v.ExpirationDate = version, &metav1.Time{Time: now.Add(-time.Hour)}
+				profile.MachineImages[0].Versions = append(profile.MachineImages[0].Versions, v)
+			}
 			var got string
 			for _, err := range validate(&input{shoot: newShoot(tc.shoot...), old: newShoot(tc.old...), profile: &profile, now: now}) {
 				got += err.Field

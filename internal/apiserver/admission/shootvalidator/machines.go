@@ -9,6 +9,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/cloudprofile"
@@ -99,7 +100,12 @@ func machineImage(in *input, worker, before *corev1beta1.Worker, path *field.Pat
 		return field.ErrorList{field.Invalid(path.Child("machine", "image"), image.Name, "the cloud profile has no machine image of this name")}
 	}
 	if !sameImage {
-		if errs := oneOf(*image.Version, usable(cloudprofile.ImageVersions(found), in.now), path.Child("machine", "image", "version")); len(errs) > 0 {
+		offered := usable(cloudprofile.ImageVersions(found), in.now)
+		if was != nil && was.Name == image.Name && isNewer(*image.Version, ptr.Deref(was.Version, "")) {
+			// A version of Kubernetes on the way to a later one may only have such images.
+			offered = append(offered, expired(cloudprofile.ImageVersions(found), in.now)...)
+		}
+		if errs := oneOf(*image.Version, offered, path.Child("machine", "image", "version")); len(errs) > 0 {
 			return errs
 		}
 	}
@@ -117,6 +123,13 @@ func machineImage(in *input, worker, before *corev1beta1.Worker, path *field.Pat
 		errs = append(errs, inPlace(was, image, version, path.Child("machine", "image"))...)
 	}
 	return append(errs, containerRuntimes(worker, version, path.Child("cri"))...)
+}
+
+// isNewer reports whether a version of an image is newer than another one. Those that are not in a cloud profile may be anything.
+func isNewer(version, than string) bool {
+	a, errA := semver.NewVersion(version)
+	b, errB := semver.NewVersion(than)
+	return errA == nil && errB == nil && a.GreaterThan(b)
 }
 
 // kubeletFits checks that an image is made for the kubelet of a pool.

@@ -177,21 +177,29 @@ func (u *updater) image(worker *corev1beta1.Worker, auto bool) {
 		return
 	}
 	offer := offer{cloudprofile.ImageVersions(image), u.now}
-	forced := offer.mustLeave(*used.Version)
+	forced, unfit := offer.mustLeave(*used.Version), false
 	if version := cloudprofile.FindImageVersion(u.profile, used.Name, *used.Version); version != nil && !u.runsKubelet(version, worker) {
-		forced = "it does not support Kubernetes " + u.kubeletVersion(worker)
+		forced, unfit = "it does not support Kubernetes "+u.kubeletVersion(worker), true
 	}
 	if !auto && forced == "" {
 		return
 	}
-	strategy, to := ptr.Deref(image.UpdateStrategy, corev1beta1.UpdateStrategyMajor), ""
-	for _, allowed := range lines(offer.versions, strategy, current, forced != "") {
-		to = offer.newest(*used.Version, forced, func(i int, v *semver.Version) bool {
-			return v.GreaterThan(current) && lineOf(strategy, v) == allowed && u.fits(&image.Versions[i], current, worker)
-		})
-		if to != "" {
-			break
+	strategy := ptr.Deref(image.UpdateStrategy, corev1beta1.UpdateStrategyMajor)
+	first := func(newest func(accept func(int, *semver.Version) bool) string) string {
+		for _, allowed := range lines(offer.versions, strategy, current, forced != "") {
+			if to := newest(func(i int, v *semver.Version) bool {
+				return v.GreaterThan(current) && lineOf(strategy, v) == allowed && u.fits(&image.Versions[i], current, worker)
+			}); to != "" {
+				return to
+			}
 		}
+		return ""
+	}
+	to := first(func(accept func(int, *semver.Version) bool) string {
+		return offer.newest(*used.Version, forced, accept)
+	})
+	if to == "" && unfit {
+		to = first(offer.newestExpired) // otherwise, the API server would reject the new version of Kubernetes
 	}
 	if u.decided(constants.EventShootImageVersionMaintenance, what, *used.Version, to, forced) {
 		used.Version = &to

@@ -165,6 +165,8 @@ func TestMachineImages(t *testing.T) {
 		"another architecture":                   {offered: append(of("1.1.0,1.1.2"), of("2.0.0", arm)...), want: "1.1.2"},
 		"another Kubernetes":                     {offered: append(of("1.1.0,1.1.2"), of("2.0.0", newer)...), want: "1.1.2"},
 		"does not support this Kubernetes":       {offered: append(of("1.1.0", older), of("1.1.2")...), manual: true, want: "1.1.2"},
+		"an expired one for this Kubernetes":     {offered: append(of("1.1.0", older), of("1.1.1 expired,1.1.2 expired,1.2.0 unavailable")...), manual: true, want: "1.1.2"},
+		"expired, but not to an expired one":     {offered: of("1.1.0 expired,1.1.2 expired"), want: "1.1.0", failures: 1},
 		"of an image not offered":                {offered: of("2.0.0"), change: func(w *corev1beta1.Worker) { w.Machine.Image.Name = "gone" }, want: "1.1.0", failures: 1},
 		"of a version not offered":               {offered: of("1.0.0,1.1.2"), manual: true, want: "1.1.2"},
 		"another container runtime":              {offered: append(of("1.1.0,1.1.2", containerd), of("2.0.0")...), want: "1.1.2", change: func(w *corev1beta1.Worker) { w.CRI = &corev1beta1.CRI{Name: "containerd"} }},
