@@ -505,7 +505,8 @@ func testMaintenance(t *testing.T, g *garden) {
 		}
 	}
 	maintained("Succeeded", "1.35.5 2.0.0, generation +1")
-	if tasks := s.Annotations["shoot.gardener.cloud/tasks"]; tasks != "restartControlPlanePods" {
+	const want = "deployInfrastructure,deployDNSRecordInternal,deployDNSRecordExternal,deployDNSRecordIngress,restartControlPlanePods"
+	if tasks := s.Annotations["shoot.gardener.cloud/tasks"]; tasks != want {
 		t.Errorf("tasks are %q", tasks)
 	}
 	awaitEvent(t, g, "maintained", "KubernetesVersionMaintenance")

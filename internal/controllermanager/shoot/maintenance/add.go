@@ -44,9 +44,13 @@ func Add(mgr manager.Manager, v Values) error {
 		Complete(reconcile.AsReconciler(mgr.GetClient(), r))
 }
 
-// tasks returns the tasks for the reconciliation after a maintenance.
+// tasks returns the tasks for the reconciliation after a maintenance. Infrastructure and DNSRecords are otherwise reconciled only when they change: extensions
+// repair what others have changed, and do what a new version of them needs, once a day and not every hour, as their requests are limited.
 func tasks(v Values) []string {
-	var all []string
+	all := []string{
+		constants.ShootTaskDeployInfrastructure, constants.ShootTaskDeployDNSRecordInternal, constants.ShootTaskDeployDNSRecordExternal,
+		constants.ShootTaskDeployDNSRecordIngress,
+	}
 	if v.RestartControlPlane {
 		all = append(all, constants.ShootTaskRestartControlPlanePods)
 	}

@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -87,5 +88,18 @@ func TestAnnotate(t *testing.T) {
 				t.Errorf("failures %q, started operations (-want +got):\n%s", failures, diff)
 			}
 		})
+	}
+}
+
+// What has changed in the infrastructure or at the DNS provider would stay so, and new versions of extensions would not change what they should.
+func TestMaintenanceReconcilesInfrastructureAndDNSRecords(t *testing.T) {
+	const always = "deployInfrastructure,deployDNSRecordInternal,deployDNSRecordExternal,deployDNSRecordIngress"
+	for want, v := range map[string]Values{
+		always: {},
+		always + ",restartControlPlanePods,restartCoreAddons": {RestartControlPlane: true, RestartCoreAddons: true},
+	} {
+		if got := strings.Join(tasks(v), ","); got != want {
+			t.Errorf("tasks(%+v) = %s, want %s", v, got, want)
+		}
 	}
 }
