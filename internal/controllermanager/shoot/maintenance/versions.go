@@ -43,7 +43,9 @@ func (u *updater) run() {
 	if m := u.spec.Maintenance; m != nil && m.AutoUpdate != nil {
 		auto = *m.AutoUpdate
 	}
+	from := u.spec.Kubernetes.Version
 	u.controlPlane(auto.KubernetesVersion)
+	u.settings(from)
 	for i := range u.spec.Provider.Workers {
 		worker := &u.spec.Provider.Workers[i]
 		u.kubelet(worker, auto.KubernetesVersion)
@@ -111,6 +113,46 @@ func (u *updater) kubelet(worker *corev1beta1.Worker, auto bool) {
 	}
 	if u.decided(constants.EventShootKubernetesVersionMaintenance, fmt.Sprintf("Kubernetes of pool %q", worker.Name), from, to, forced) {
 		worker.Kubernetes.Version = &to
+	}
+}
+
+// settings removes those that the API server does not accept for the new version of the control plane, so that a forced update does not fail because of
+// them, as in the original.
+func (u *updater) settings(from string) { //nolint:staticcheck // the fields are in use up to Kubernetes 1.34
+	before, err := semver.NewVersion(from)
+	after, errAfter := semver.NewVersion(u.spec.Kubernetes.Version)
+	since := semver.New(1, 35, 0, "", "")
+	if err != nil || errAfter != nil || !before.LessThan(since) || after.LessThan(since) {
+		return
+	}
+	remove := func(path string, has bool, unset func()) {
+		if !has {
+			return
+		}
+		unset()
+		u.changes = append(u.changes, change{
+			constants.EventShootKubernetesVersionMaintenance,
+			fmt.Sprintf("%s, which is removed, as it is not possible with Kubernetes %s", path, u.spec.Kubernetes.Version),
+		})
+	}
+	s := u.spec
+	remove("spec.addons", s.Addons != nil, func() { s.Addons = nil })
+	if server := s.Kubernetes.KubeAPIServer; server != nil {
+		const path = "spec.kubernetes.kubeAPIServer."
+		remove(path+"enableAnonymousAuthentication", server.EnableAnonymousAuthentication != nil, func() { server.EnableAnonymousAuthentication = nil })
+		sizes := server.WatchCacheSizes
+		remove(path+"watchCacheSizes.default", sizes != nil && sizes.Default != nil, func() { sizes.Default = nil })
+	}
+	if scheduler := s.Kubernetes.KubeScheduler; scheduler != nil {
+		remove("spec.kubernetes.kubeScheduler.kubeMaxPDVols", scheduler.KubeMaxPDVols != nil, func() { scheduler.KubeMaxPDVols = nil })
+	}
+	if s.DNS == nil {
+		return
+	}
+	for i := range s.DNS.Providers {
+		provider := &s.DNS.Providers[i]
+		// The API server has copied the name to the field that replaces it.
+		remove(fmt.Sprintf("spec.dns.providers[%d].secretName", i), provider.SecretName != nil && provider.CredentialsRef != nil, func() { provider.SecretName = nil })
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -238,6 +239,40 @@ func TestFeatureGates(t *testing.T) {
 				t.Errorf("feature gates of a pool that stays behind are %s", got)
 			}
 		})
+	}
+}
+
+// The API server accepts none of these settings from Kubernetes 1.35 on; many clients write addons that are not enabled.
+func TestSettingsThatANewVersionDoesNotAccept(t *testing.T) {
+	old := func() *corev1beta1.ShootSpec {
+		return &corev1beta1.ShootSpec{
+			Addons: &corev1beta1.Addons{}, DNS: &corev1beta1.DNS{Providers: []corev1beta1.DNSProvider{
+				{Type: new("unmanaged")}, {SecretName: new("credentials"), CredentialsRef: &autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "credentials"}},
+			}},
+			Kubernetes: corev1beta1.Kubernetes{
+				Version: "1.34.8",
+				KubeAPIServer: &corev1beta1.KubeAPIServerConfig{
+					EnableAnonymousAuthentication: new(true), WatchCacheSizes: &corev1beta1.WatchCacheSizes{Default: new(int32(100)), Resources: []corev1beta1.ResourceWatchCacheSize{{Resource: "secrets"}}},
+				},
+				KubeScheduler: &corev1beta1.KubeSchedulerConfig{KubeMaxPDVols: new("20")},
+			},
+		}
+	}
+	removed := old()
+	removed.Addons, removed.DNS.Providers[1].SecretName = nil, nil
+	removed.Kubernetes.KubeAPIServer.EnableAnonymousAuthentication, removed.Kubernetes.KubeAPIServer.WatchCacheSizes.Default = nil, nil
+	removed.Kubernetes.KubeScheduler.KubeMaxPDVols = nil
+	for to, want := range map[string]*corev1beta1.ShootSpec{"1.34.9": old(), "1.35.5": removed} {
+		spec := old()
+		u := updater{spec: spec, profile: &corev1beta1.CloudProfileSpec{Kubernetes: corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{version(to)}}}, now: now}
+		u.run()
+		want.Kubernetes.Version = to
+		if diff := cmp.Diff(want, spec); diff != "" {
+			t.Errorf("updated to %s, the spec is (-want +got):\n%s", to, diff)
+		}
+		if to == "1.35.5" && (len(u.changes) != 6 || u.changes[1].text != "spec.addons, which is removed, as it is not possible with Kubernetes 1.35.5") {
+			t.Errorf("changes are %+v", u.changes)
+		}
 	}
 }
 
