@@ -59,9 +59,7 @@ func Run(ctx context.Context, o Options, c Clusters, newSimulator NewSimulator) 
 	if err != nil {
 		return fmt.Errorf("client of the shoot: %w", err)
 	}
-	// Managed fields are a good part of an object, and are not read.
-	strip := toolscache.TransformFunc(cache.TransformStripManagedFields())
-	factory := informers.NewSharedInformerFactoryWithOptions(shoot, 0, informers.WithTransform(strip))
+	factory := newFactory(shoot)
 	simulator, err := newSimulator(ctx, shoot, factory)
 	if err != nil {
 		return err

@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
 	fakeclient "k8s.io/client-go/kubernetes/fake"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -55,7 +54,7 @@ func (o oneEach) Place(_ context.Context, _ *corev1.Pod, nodes []string) (string
 // newScaler returns one that has seen what there is.
 func newScaler(t *testing.T, seed client.Client, shoot *fakeclient.Clientset, clock *clocktesting.FakeClock, flags ...string) *Scaler {
 	t.Helper()
-	factory := informers.NewSharedInformerFactory(shoot, 0)
+	factory := newFactory(shoot)
 	o, err := Parse(flags, func(string) string { return "" }, io.Discard)
 	if err != nil {
 		t.Fatal(err)
