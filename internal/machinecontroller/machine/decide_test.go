@@ -327,6 +327,29 @@ func TestWithVirtualCapacity(t *testing.T) {
 	step("", list("cpu", "4", "example.com/theirs", "1"))
 }
 
+// A user of the shoot writes quantities with an exponent of eight digits to a Node, which take minutes to parse or to compare; with nine, hours.
+func TestVirtualCapacityThatTakesLong(t *testing.T) {
+	class := &machinev1alpha1.MachineClass{NodeTemplate: &machinev1alpha1.NodeTemplate{VirtualCapacity: corev1.ResourceList{"example.com/a": resource.MustParse("5")}}}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{machinev1alpha1.LastAppliedVirtualCapacityAnnotation: `{"example.com/b":"1e-29999999"}`}},
+		Status:     corev1.NodeStatus{Capacity: corev1.ResourceList{"example.com/a": resource.MustParse("1e29999999"), "example.com/b": resource.MustParse("1")}},
+	}
+	begin := time.Now()
+	got, _, err := withVirtualCapacity(class, node)
+	if err != nil || len(got) != 1 || !got.Name("example.com/a", resource.DecimalSI).Equal(resource.MustParse("5")) {
+		t.Errorf("capacity is %v (%v)", got, err)
+	}
+	if sameCapacity(corev1.ResourceList{"example.com/a": node.Status.Capacity["example.com/a"]}, got) {
+		t.Error("what the user wrote stays")
+	}
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	if !sameCapacity(node.Status.Capacity, node.DeepCopy().Status.Capacity) {
+		t.Error("a Node differs from itself")
+	}
+}
+
 func TestWithTemplate(t *testing.T) {
 	m := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
 	m.Spec.NodeTemplate.ObjectMeta.Labels = map[string]string{"a": "1", "b": "1"}

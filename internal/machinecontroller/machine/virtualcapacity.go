@@ -8,13 +8,13 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/kube/quantities"
 )
 
 // withVirtualCapacity returns the capacity of a Node with what its class adds to it, and the annotation that says what was added; empty if nothing was. What was
@@ -41,13 +41,24 @@ func withVirtualCapacity(class *machinev1alpha1.MachineClass, node *corev1.Node)
 	return capacity, string(text), err
 }
 
-// lastVirtualCapacity returns what was added to the capacity of a Node. An annotation that is not valid counts as none, and is rewritten.
-func lastVirtualCapacity(node *corev1.Node) corev1.ResourceList {
-	last := corev1.ResourceList{}
+// lastVirtualCapacity returns what was added to the capacity of a Node, by its name. Only the names matter: users of the shoot can write quantities there that
+// take hours to parse. An annotation that is not valid counts as none, and is rewritten.
+func lastVirtualCapacity(node *corev1.Node) map[corev1.ResourceName]json.RawMessage {
+	last := map[corev1.ResourceName]json.RawMessage{}
 	if json.Unmarshal([]byte(node.Annotations[machinev1alpha1.LastAppliedVirtualCapacityAnnotation]), &last) != nil {
 		return nil
 	}
 	return last
+}
+
+// sameCapacity compares capacities. Those of a Node may have quantities from users of the shoot that take hours to compare.
+func sameCapacity(a, b corev1.ResourceList) bool {
+	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool {
+		if quantities.Excessive(x) || quantities.Excessive(y) {
+			return quantities.Excessive(x) && quantities.Excessive(y)
+		}
+		return x.Cmp(y) == 0
+	})
 }
 
 // syncVirtualCapacity writes the virtual capacity of the class to the Node of a Machine.
@@ -69,11 +80,13 @@ func (r *reconciler) syncVirtualCapacity(ctx context.Context, machine *machinev1
 			metav1.SetMetaDataAnnotation(&o.ObjectMeta, machinev1alpha1.LastAppliedVirtualCapacityAnnotation, text)
 		}))
 	}
-	if desired := node.DeepCopy(); !apiequality.Semantic.DeepEqual(node.Status.Capacity, capacity) {
+	if desired := node.DeepCopy(); !sameCapacity(node.Status.Capacity, capacity) {
 		// What is added is annotated before, and what is removed after it: otherwise an interruption would leave capacity that is never removed.
 		if text != "" {
 			both := corev1.ResourceList{}
-			maps.Copy(both, lastVirtualCapacity(node))
+			for name := range lastVirtualCapacity(node) {
+				both[name] = resource.Quantity{}
+			}
 			maps.Copy(both, class.NodeTemplate.VirtualCapacity)
 			before, err := json.Marshal(both)
 			if err != nil {
