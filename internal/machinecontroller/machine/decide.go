@@ -333,8 +333,12 @@ func isBeingReplaced(machine *machinev1alpha1.Machine, node *corev1.Node, limits
 	}
 }
 
-// notReadyTooLong is how long a Node may not be Ready until it is drained by force, as its kubelet does not end pods.
-const notReadyTooLong = 5 * time.Minute
+const (
+	// notReadyTooLong is how long a Node may not be Ready, or have a read-only file system, until it is drained by force, as its kubelet does not end pods.
+	notReadyTooLong = 5 * time.Minute
+	// readonlyFilesystem is the condition of a Node that cannot write any more, unless its pool does not take it for unhealthy: a volume sets it, too.
+	readonlyFilesystem corev1.NodeConditionType = "ReadonlyFilesystem"
+)
 
 // drainForce is why a Node is drained by force, empty if it is not.
 func drainForce(machine *machinev1alpha1.Machine, node *corev1.Node, limits Limits, lost bool, now time.Time) string {
@@ -345,8 +349,12 @@ func drainForce(machine *machinev1alpha1.Machine, node *corev1.Node, limits Limi
 		return "the machine is lost"
 	}
 	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue && now.Sub(condition.LastTransitionTime.Time) > notReadyTooLong {
+		switch {
+		case now.Sub(condition.LastTransitionTime.Time) <= notReadyTooLong:
+		case condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue:
 			return fmt.Sprintf("the Node has not been Ready for more than %s", notReadyTooLong)
+		case condition.Type == readonlyFilesystem && condition.Status == corev1.ConditionTrue && slices.Contains(limits.NodeConditions, string(readonlyFilesystem)):
+			return fmt.Sprintf("the Node has had a read-only file system for more than %s", notReadyTooLong)
 		}
 	}
 	if machine.DeletionTimestamp != nil && now.Sub(machine.DeletionTimestamp.Time) > limits.Drain {

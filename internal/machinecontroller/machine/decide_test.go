@@ -267,18 +267,29 @@ func TestLimitsOf(t *testing.T) {
 func TestDrainForce(t *testing.T) {
 	longGone := nodeWith(corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: ago(6 * time.Minute)})
 	justGone := nodeWith(corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: ago(4 * time.Minute)})
+	readOnly := func(since time.Duration) *corev1.Node {
+		return nodeWith(corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: ago(time.Hour)},
+			corev1.NodeCondition{Type: "ReadonlyFilesystem", Status: corev1.ConditionTrue, LastTransitionTime: ago(since)})
+	}
+	own := "KernelDeadlock,ReadonlyFilesystem"
 	for name, tc := range map[string]struct {
 		labels  map[string]string
 		node    *corev1.Node
 		lost    bool
 		deleted time.Duration
+		unwell  *string // conditions that make Nodes unhealthy
 		want    string
 	}{
-		"not for a healthy Node":         {node: readyNode, deleted: time.Hour},
-		"not for one not Ready just now": {node: justGone, deleted: time.Hour},
-		"for one not Ready for long":     {node: longGone, deleted: time.Minute, want: "the Node has not been Ready for more than 5m0s"},
-		"for a lost machine":             {node: readyNode, lost: true, deleted: time.Minute, want: "the machine is lost"},
-		"after the drain timeout":        {node: readyNode, deleted: 3 * time.Hour, want: "it took longer than 2h0m0s"},
+		"for one that cannot write for long": {
+			node: readOnly(6 * time.Minute), deleted: time.Minute, unwell: &own, want: "the Node has had a read-only file system for more than 5m0s",
+		},
+		"not for one that cannot write just now":      {node: readOnly(4 * time.Minute), deleted: time.Minute, unwell: &own},
+		"not if its pool does not take it for unwell": {node: readOnly(6 * time.Minute), deleted: time.Minute, unwell: new("KernelDeadlock")},
+		"not for a healthy Node":                      {node: readyNode, deleted: time.Hour},
+		"not for one not Ready just now":              {node: justGone, deleted: time.Hour},
+		"for one not Ready for long":                  {node: longGone, deleted: time.Minute, want: "the Node has not been Ready for more than 5m0s"},
+		"for a lost machine":                          {node: readyNode, lost: true, deleted: time.Minute, want: "the machine is lost"},
+		"after the drain timeout":                     {node: readyNode, deleted: 3 * time.Hour, want: "it took longer than 2h0m0s"},
 		"with the label": {
 			labels: map[string]string{"force-deletion": "True"}, node: readyNode, deleted: time.Minute, want: "the machine is deleted by force",
 		},
@@ -286,7 +297,8 @@ func TestDrainForce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := machineIn(machinev1alpha1.MachineTerminating, tc.deleted)
 			m.Labels, m.DeletionTimestamp = tc.labels, new(ago(tc.deleted))
-			if got := drainForce(m, tc.node, limits, tc.lost, now); got != tc.want {
+			m.Spec.MachineConfiguration.NodeConditions = tc.unwell
+			if got := drainForce(m, tc.node, limitsOf(m, limits), tc.lost, now); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
