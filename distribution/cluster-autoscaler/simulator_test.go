@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/utils/clock"
 
 	"gardener.cloud/gardener/internal/clusterautoscaler/plan"
 )
@@ -161,5 +163,34 @@ func TestManyPods(t *testing.T) {
 		if _, err := s.Place(t.Context(), p, names[i:]); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// Small pods that have to be spread over zones need one new node per zone: one that is on a new node makes room on those of other zones again.
+func TestPodsThatAreSpreadOverZones(t *testing.T) {
+	var pods []*corev1.Pod
+	for i := range 12 {
+		pods = append(pods, pod(fmt.Sprintf("p%02d", i), "100m", func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "r", UID: "r", Controller: new(true)}}
+			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+				MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels},
+			}}
+		}))
+	}
+	in := plan.UpInput{Pods: pods, Balance: true, Timeout: time.Minute, Clock: clock.RealClock{}}
+	want := map[string]int{}
+	var full []plan.Occupied
+	for _, zone := range []string{"z1", "z2", "z3"} {
+		full = append(full, plan.Occupied{Node: node("full-"+zone, zone), Pods: []*corev1.Pod{pod("full-"+zone, "4", func(p *corev1.Pod) { p.Labels = nil })}})
+		in.Groups = append(in.Groups, &plan.Group{Name: zone, Max: 9, Template: plan.Occupied{Node: node("template-"+zone, zone)}})
+		want[zone] = 1
+	}
+	in.Cluster = start(t, full...)
+	got, err := plan.Up(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got.Increases); diff != "" {
+		t.Errorf("increases (-want +got):\n%s", diff)
 	}
 }

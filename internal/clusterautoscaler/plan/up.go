@@ -202,7 +202,7 @@ func (in UpInput) estimate(
 		already += n
 	}
 	var opened []string
-	from := map[string]int{} // the nodes before it have no room for pods of the kind
+	from := map[string]int{} // the nodes before it have no room for pods of the kind, and will not have either
 	for _, pod := range bySize(pods, family) {
 		kind := keys[pod]
 		if o.reasons[kind] != "" {
@@ -233,10 +233,19 @@ func (in UpInput) estimate(
 		if err != nil {
 			return nil, fmt.Errorf("place pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}
-		from[kind] = slices.Index(opened, name)
+		if from[kind] = slices.Index(opened, name); dependsOnOthers(pod) {
+			from[kind] = 0
+		}
 		o.Pods = append(o.Pods, pod)
 	}
 	return o, nil
+}
+
+// dependsOnOthers reports whether a pod that does not fit on a node may fit on it when other pods are placed elsewhere, such as in other zones.
+func dependsOnOthers(pod *corev1.Pod) bool {
+	a := pod.Spec.Affinity
+	return a != nil && a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 ||
+		slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool { return c.WhenUnsatisfiable == corev1.DoNotSchedule })
 }
 
 // open adds a node to an option, and puts the pod on it.
