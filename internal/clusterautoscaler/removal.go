@@ -185,11 +185,13 @@ func (s *Scaler) evict(ctx context.Context, d *drain, node plan.Occupied, now ti
 	return left, nil
 }
 
-// forgetDrains removes the taints of drains that another process has begun, or that could not be removed, unless the machines are being deleted.
+// forgetDrains removes the taints of drains that another process has begun, or that could not be removed, unless the machines are being deleted. A node may have
+// no group any more: its pool was elastic when the other process ended.
 func (s *Scaler) forgetDrains(ctx context.Context, st *state) error {
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(st.groupOf)) {
-		if s.draining[name] == nil && !st.owners[name].going && slices.ContainsFunc(st.nodes[name].Node.Spec.Taints, ofRemoval) {
+	for _, name := range slices.Sorted(maps.Keys(st.nodes)) {
+		m := st.owners[name]
+		if s.draining[name] == nil && (m == nil || !m.going) && slices.ContainsFunc(st.nodes[name].Node.Spec.Taints, ofRemoval) {
 			errs = append(errs, s.untaint(ctx, name))
 		}
 	}

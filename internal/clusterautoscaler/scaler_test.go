@@ -409,6 +409,28 @@ func TestHowManyAtATime(t *testing.T) {
 	}
 }
 
+// The process was killed while it drained a node, whose pool is not elastic any more: the next one, which is there for other pools, lets it get pods again. So does
+// a node without a machine.
+func TestTaintOfAPoolThatIsNotElastic(t *testing.T) {
+	node, machine := idleNode("n", "fixed")
+	unmanaged := healthyNode("unmanaged")
+	for _, n := range []*corev1.Node{node, unmanaged} {
+		n.Spec.Taints = []corev1.Taint{{Key: toBeDeletedTaint, Effect: corev1.TaintEffectNoSchedule}}
+	}
+	objects := append(append(emptyGroup("a", 0), emptyGroup("fixed", 1)...), machineManager(), machine)
+	seed := fake.NewClientBuilder().WithScheme(machineScheme(t)).WithObjects(objects...).Build()
+	shoot := fakeclient.NewClientset(node, unmanaged)
+	s := newScaler(t, seed, shoot, clocktesting.NewFakeClock(time.Now()), "--nodes=0:3:shoot.a")
+	if err := s.Scan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"n", "unmanaged"} {
+		if isTainted(t, shoot, name) {
+			t.Errorf("node %q is still tainted", name)
+		}
+	}
+}
+
 // The autoscaler is switched off while it drains a node: the node gets pods again.
 func TestStoppedDuringADrain(t *testing.T) {
 	node, machine := idleNode("n", "a")
