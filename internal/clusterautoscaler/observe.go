@@ -76,7 +76,14 @@ func (s *Scaler) observe(ctx context.Context) (*state, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
+	for _, node := range nodes {
+		out.nodes[node.Name] = plan.Occupied{Node: node}
+	}
 	byNode := map[string][]*corev1.Pod{}
+	nominated := func(pod *corev1.Pod) bool { // to a node that has not gone since: the scheduler may keep the name
+		_, ok := out.nodes[pod.Status.NominatedNodeName]
+		return ok
+	}
 	for _, pod := range pods {
 		if plan.Ended(pod) || int(ptr.Deref(pod.Spec.Priority, 0)) < s.options.expendableCutoff {
 			continue
@@ -85,7 +92,7 @@ func (s *Scaler) observe(ctx context.Context) (*state, error) {
 		case pod.Spec.NodeName != "":
 			byNode[pod.Spec.NodeName] = append(byNode[pod.Spec.NodeName], pod)
 		case pod.DeletionTimestamp != nil || plan.DaemonSetPod(pod):
-		case pod.Status.NominatedNodeName != "": // the pods that it preempts are about to end
+		case nominated(pod): // the pods that it preempts are about to end
 			byNode[pod.Status.NominatedNodeName] = append(byNode[pod.Status.NominatedNodeName], pod)
 		case unschedulable(pod) && out.now.Sub(pod.CreationTimestamp.Time) >= s.scaleUpDelay(pod):
 			out.pending = append(out.pending, pod)

@@ -431,6 +431,32 @@ func TestTaintOfAPoolThatIsNotElastic(t *testing.T) {
 	}
 }
 
+// A pod waits for the end of others on a node, which goes away: it needs another node.
+func TestNominatedNodeThatIsGone(t *testing.T) {
+	for name, tc := range map[string]struct {
+		nominated string
+		want      int // pods that need a node
+	}{
+		"the node exists":  {"n", 0},
+		"the node is gone": {"gone", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := time.Now()
+			pod := pendingPod(now)
+			pod.Status.NominatedNodeName = tc.nominated
+			seed := fake.NewClientBuilder().WithScheme(machineScheme(t)).WithObjects(append(emptyGroup("a", 0), machineManager())...).Build()
+			s := newScaler(t, seed, fakeclient.NewClientset(healthyNode("n"), pod), clocktesting.NewFakeClock(now), "--nodes=0:3:shoot.a")
+			st, err := s.observe(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(st.pending); got != tc.want {
+				t.Errorf("%d pods need a node, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
 // The autoscaler is switched off while it drains a node: the node gets pods again.
 func TestStoppedDuringADrain(t *testing.T) {
 	node, machine := idleNode("n", "a")
