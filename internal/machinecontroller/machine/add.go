@@ -151,7 +151,7 @@ func nodeChanged() predicate.TypedPredicate[*corev1.Node] {
 			before, after := e.ObjectOld, e.ObjectNew
 			return !sameConditions(before.Status.Conditions, after.Status.Conditions) ||
 				!apiequality.Semantic.DeepEqual(before.Status.Addresses, after.Status.Addresses) ||
-				!apiequality.Semantic.DeepEqual(before.Status.Capacity, after.Status.Capacity) ||
+				!sameCapacity(before.Status.Capacity, after.Status.Capacity) ||
 				!apiequality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) ||
 				!apiequality.Semantic.DeepEqual(before.Labels, after.Labels) ||
 				!apiequality.Semantic.DeepEqual(before.Annotations, after.Annotations) ||

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
@@ -347,6 +348,11 @@ func TestVirtualCapacityThatTakesLong(t *testing.T) {
 		Status:     corev1.NodeStatus{Capacity: corev1.ResourceList{"example.com/a": resource.MustParse("1e29999999"), "example.com/b": resource.MustParse("1")}},
 	}
 	begin := time.Now()
+	earlier := node.DeepCopy()
+	earlier.Status.Capacity["example.com/a"] = resource.MustParse("4")
+	if !nodeChanged().Update(event.TypedUpdateEvent[*corev1.Node]{ObjectOld: earlier, ObjectNew: node}) {
+		t.Error("the change is not seen")
+	}
 	got, _, err := withVirtualCapacity(class, node)
 	if err != nil || len(got) != 1 || !got.Name("example.com/a", resource.DecimalSI).Equal(resource.MustParse("5")) {
 		t.Errorf("capacity is %v (%v)", got, err)
