@@ -5,7 +5,8 @@
 // until then.
 //
 // Without kube-proxy, the extension for the network implements Services. It may move the cache into the network of pods by a webhook, and lead queries to the
-// address of the cluster's DNS server to it. Kubelets configure that address in pods then, at which the cache also answers where it is not moved.
+// address of the cluster's DNS server to it. Kubelets configure that address in pods then, at which the cache also answers where it is not moved. That for
+// Cilium also moves it where kube-proxy runs: nothing answers at the address of the cache on the node then.
 package nodelocaldns
 
 import (
@@ -92,7 +93,13 @@ func Resolvers(shoot *corev1beta1.Shoot, networks systemcomponent.Networks) []ne
 	return []netip.Addr{Address(networks)}
 }
 
-func behindService(shoot *corev1beta1.Shoot) bool { return !kubeproxy.Enabled(shoot) }
+// networkCilium is the type of the network whose extension always moves the cache into the network of pods.
+const networkCilium = "cilium"
+
+func behindService(shoot *corev1beta1.Shoot) bool {
+	n := shoot.Spec.Networking
+	return !kubeproxy.Enabled(shoot) || n != nil && ptr.Deref(n.Type, "") == networkCilium
+}
 
 // Address returns the address of the cache in a cluster.
 func Address(networks systemcomponent.Networks) netip.Addr {

@@ -116,20 +116,28 @@ func TestCustomObjects(t *testing.T) {
 }
 
 // Without kube-proxy, the network may lead queries to the address of the cluster's DNS server to the cache, which it has moved into the network of pods. Pods
-// would have no DNS server at the address of the node.
+// would have no DNS server at the address of the node. The extension for Cilium also moves it where kube-proxy runs.
 func TestResolvers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		kubeProxy *bool
+		network   string
 		want      []string
 		behind    bool
 	}{
 		"kube-proxy":         {want: []string{"169.254.20.10"}},
 		"kube-proxy is on":   {kubeProxy: new(true), want: []string{"169.254.20.10"}},
 		"without kube-proxy": {kubeProxy: new(false), want: []string{"100.64.0.10", "2001:db8::a"}, behind: true},
+		"Calico":             {network: "calico", want: []string{"169.254.20.10"}},
+		"Cilium with kube-proxy": {
+			kubeProxy: new(true), network: "cilium", want: []string{"100.64.0.10", "2001:db8::a"}, behind: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shoot := &corev1beta1.Shoot{}
 			shoot.Spec.Kubernetes.KubeProxy = &corev1beta1.KubeProxyConfig{Enabled: tc.kubeProxy}
+			if tc.network != "" {
+				shoot.Spec.Networking = &corev1beta1.Networking{Type: &tc.network}
+			}
 			shoot.Status.Networking = &corev1beta1.NetworkingStatus{Services: []string{"100.64.0.0/13", "2001:db8::/108"}}
 			networks, err := systemcomponent.NetworksOf(shoot)
 			if err != nil {
