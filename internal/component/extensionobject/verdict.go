@@ -66,6 +66,13 @@ func Overdue(obj extensionsv1alpha1.Object, period time.Duration, now time.Time)
 	return period > 0 && Judge(obj).Ready && now.Sub(reportedAt(obj)) > period
 }
 
+// GaveUp reports whether an extension has given up the last operation, and neither that nor the request of one was within a period before now. An extension
+// retries an Error by itself, and does nothing about what is Failed until it is requested.
+func GaveUp(obj extensionsv1alpha1.Object, period time.Duration, now time.Time) bool {
+	return Judge(obj).Error != nil && obj.GetExtensionStatus().GetLastOperation().State == corev1beta1.LastOperationStateFailed &&
+		now.Sub(reportedAt(obj)) >= period && now.Sub(requestedAt(obj)) >= period
+}
+
 // Err returns why the resource is not ready, or nil if it is.
 func (v Verdict) Err() error {
 	switch {

@@ -105,7 +105,7 @@ type Reconciler[T client.Object, E extensionsv1alpha1.Object] struct {
 	// SeedAPI is the API server of the seed.
 	SeedAPI client.WithWatch
 	// SyncPeriod is after how long an object is reconciled again although nothing has requested it: a gardenlet may not watch the credentials in
-	// the garden. Without new ones, nothing is written.
+	// the garden. Without new ones, nothing is written, unless the extension has given up for so long: then it is requested again.
 	SyncPeriod time.Duration
 	// RequestPeriod is after how long the extension is requested again although nothing has changed. Zero means never.
 	RequestPeriod time.Duration
@@ -223,19 +223,22 @@ func (r *Reconciler[T, E]) apply(ctx context.Context, obj T) (extensionobject.Ve
 	return verdict, r.Kind.Applied(ctx, obj, resource, verdict.Ready)
 }
 
-// applyResource applies the extension resource, and requests its reconciliation if it or what it depends on has changed, or if the last one was long ago.
+// applyResource applies the extension resource, and requests its reconciliation if it or what it depends on has changed, if the last one was long ago, or if
+// the extension has given it up.
 func (r *Reconciler[T, E]) applyResource(ctx context.Context, name string, changed bool, write func(E)) (E, error) {
 	resource := empty[E]()
 	resource.SetName(name)
 	_, err := controllerutil.CreateOrPatch(ctx, r.SeedCache, resource, func() error {
-		before, overdue := resource.DeepCopyObject(), extensionobject.Overdue(resource, r.RequestPeriod, r.Clock.Now())
+		now := r.Clock.Now()
+		again := extensionobject.Overdue(resource, r.RequestPeriod, now) || extensionobject.GaveUp(resource, r.SyncPeriod, now)
+		before := resource.DeepCopyObject()
 		write(resource)
-		if !changed && !overdue && resource.GetUID() != "" && apiequality.Semantic.DeepEqual(before, resource) {
+		if !changed && !again && resource.GetUID() != "" && apiequality.Semantic.DeepEqual(before, resource) {
 			return nil
 		}
 		logf.FromContext(ctx).Info("Requesting reconciliation by the extension", "kind", r.KindName, "name", name)
 		annotate(resource, constants.GardenerOperation, constants.GardenerOperationReconcile)
-		annotate(resource, constants.GardenerTimestamp, r.Clock.Now().UTC().Format(time.RFC3339Nano))
+		annotate(resource, constants.GardenerTimestamp, now.UTC().Format(time.RFC3339Nano))
 		return nil
 	})
 	if err != nil {

@@ -235,6 +235,21 @@ func TestExtensionIsRequestedAgainAfterAWhile(t *testing.T) {
 		"while the extension works": {period: 12 * time.Hour, change: func(b *extensionsv1alpha1.BackupBucket) {
 			b.Status.LastOperation.State = corev1beta1.LastOperationStateProcessing
 		}},
+		"after the extension gave up": {request: true, change: func(b *extensionsv1alpha1.BackupBucket) {
+			b.Status.LastOperation.State = corev1beta1.LastOperationStateFailed
+		}},
+		"just after the extension gave up": {change: func(b *extensionsv1alpha1.BackupBucket) {
+			b.Status.LastOperation = &corev1beta1.LastOperation{
+				State: corev1beta1.LastOperationStateFailed, LastUpdateTime: metav1.NewTime(time.Unix(0, 0).Add(-time.Minute)),
+			}
+		}},
+		"before the extension has reported after the next request": {change: func(b *extensionsv1alpha1.BackupBucket) {
+			b.Status.LastOperation.State = corev1beta1.LastOperationStateFailed
+			b.Annotations["gardener.cloud/timestamp"] = time.Unix(0, 0).Add(-time.Minute).UTC().Format(time.RFC3339Nano)
+		}},
+		"while the extension retries": {change: func(b *extensionsv1alpha1.BackupBucket) {
+			b.Status.LastOperation.State = corev1beta1.LastOperationStateError
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
