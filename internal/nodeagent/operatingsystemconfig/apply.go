@@ -42,7 +42,7 @@ type pass struct {
 	started []string        // units that this pass has started
 	restart map[string]bool // units that are to be restarted
 	pending bool            // pendingFile exists and names all of them
-	reload  bool            // unit files changed
+	reload  bool            // files changed that systemd reads
 	unready []string
 }
 

@@ -704,6 +704,45 @@ func (u unreadable) Reload(context.Context) error {
 	return errors.New("cannot read unit")
 }
 
+// Extensions bring drop-ins of units that the operating system has as files, and restart the units themselves.
+func TestSystemdReadsDropInsThatAreFiles(t *testing.T) {
+	const path = "/etc/systemd/system/rsyslog.service.d/10-memory.conf"
+	with := func(files ...file) *extensionsv1alpha1.OperatingSystemConfig {
+		osc := example()
+		osc.Spec.Files = append(osc.Spec.Files, files...)
+		return osc
+	}
+	m := newMachine(t)
+	m.mustApply(with())
+	for _, step := range []struct {
+		name string
+		osc  *extensionsv1alpha1.OperatingSystemConfig
+		dies bool // the agent dies before systemd has read the file
+		want int
+	}{
+		{name: "another file", osc: with(inline("/etc/rsyslog.d/60-audit.conf", "old")), want: 0},
+		{name: "a new drop-in", osc: with(inline(path, "old")), want: 1},
+		{name: "the same drop-in", osc: with(inline(path, "old")), want: 0},
+		{name: "another content", osc: with(inline(path, "new")), want: 1},
+		{name: "no drop-in", osc: with(), want: 1},
+		{name: "a drop-in from an image", osc: with(inImage(path, "i")), want: 1},
+		{name: "a drop-in after the agent died", osc: with(inline(path, "newer")), dies: true, want: 1},
+	} {
+		reloads := m.systemd.Reloads()
+		if step.dies {
+			m.Systemd = unreadable{m.systemd, func() {}}
+			if _, err := m.apply(step.osc); err == nil {
+				t.Error("a unit that cannot be read is no error")
+			}
+			m.Systemd = m.systemd
+		}
+		m.mustApply(step.osc)
+		if more := m.systemd.Reloads() - reloads; more != step.want {
+			t.Errorf("%s: unit files were reloaded %d times, want %d", step.name, more, step.want)
+		}
+	}
+}
+
 func TestFilesOfSeveralConfigurationsThatFailedAreRemoved(t *testing.T) {
 	m := newMachine(t)
 	m.mustApply(example())

@@ -98,7 +98,7 @@ func (p *pass) write(ctx context.Context, path string, data []byte, mode fs.File
 		return err
 	}
 	logf.FromContext(ctx).Info("Writing file", "path", path)
-	if err := p.mark(users...); err != nil {
+	if err := p.markFiles(users, path); err != nil {
 		return err
 	}
 	return p.Root.Write(path, data, mode)
@@ -122,11 +122,11 @@ func (p *pass) extract(ctx context.Context, image string, files []imagefile.File
 	ctx, cancel := context.WithTimeout(ctx, imageTimeout)
 	defer cancel()
 	logf.FromContext(ctx).Info("Extracting files from image", "image", image, "files", len(files))
-	var users []string
+	var users, paths []string
 	for _, file := range files {
-		users = append(users, usersOf(file.Path, p.units)...)
+		users, paths = append(users, usersOf(file.Path, p.units)...), append(paths, file.Path)
 	}
-	if err := p.mark(users...); err != nil {
+	if err := p.markFiles(users, paths...); err != nil {
 		return err
 	}
 	err := p.Extract(ctx, p.Root, image, files, func() error {

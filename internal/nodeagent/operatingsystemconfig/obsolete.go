@@ -74,7 +74,7 @@ func (p *pass) removeFile(ctx context.Context, path string) error {
 		}
 	}
 	logf.FromContext(ctx).Info("Removing file", "path", path)
-	if err := p.mark(users...); err != nil {
+	if err := p.markFiles(users, path); err != nil {
 		return err
 	}
 	return p.Root.Remove(path)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -102,6 +103,26 @@ func (p *pass) mark(units ...string) error {
 		return nil
 	}
 	return p.savePending()
+}
+
+// markFiles does that for units that use files which are to be changed. If systemd reads one of the files, as it may be a drop-in of a unit that the
+// configuration does not have, systemd has to be reloaded.
+func (p *pass) markFiles(units []string, files ...string) error {
+	if err := p.mark(units...); err != nil || !slices.ContainsFunc(files, ofSystemd) {
+		return err
+	}
+	p.reload = true
+	if p.pending {
+		return nil
+	}
+	return p.savePending()
+}
+
+// ofSystemd is whether systemd reads a file for its units.
+func ofSystemd(file string) bool {
+	return slices.ContainsFunc([]string{"/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"}, func(dir string) bool {
+		return strings.HasPrefix(path.Clean(file), dir+"/systemd/system/")
+	})
 }
 
 func (p *pass) savePending() error {
