@@ -71,6 +71,7 @@ func (k *kind) Prepare(
 		return credentials, nil, err
 	}
 	return credentials, func(resource *extensionsv1alpha1.BackupBucket, ref corev1.SecretReference) {
+		metav1.SetMetaDataAnnotation(&resource.ObjectMeta, constants.BackupBucketGeneratedSecretNamespace, constants.GardenNamespace)
 		resource.Spec = extensionsv1alpha1.BackupBucketSpec{
 			DefaultSpec: extensionsv1alpha1.DefaultSpec{
 				Type: bucket.Spec.Provider.Type, Class: resource.Spec.Class, ProviderConfig: bucket.Spec.ProviderConfig,

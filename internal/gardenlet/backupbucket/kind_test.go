@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,6 +78,31 @@ func TestAfterDeletion(t *testing.T) {
 				t.Errorf("finalizers are %v", secret.Finalizers)
 			}
 		})
+	}
+}
+
+// Extensions put the Secret that they generate where the annotation says.
+func TestPrepare(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1beta1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	bucket := &corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	bucket.Spec.Provider = corev1beta1.BackupBucketProvider{Type: "local", Region: "r"}
+	bucket.Spec.CredentialsRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "backup"}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "backup"}}
+	garden := fake.NewClientBuilder().WithScheme(scheme).WithObjects(bucket, secret).Build()
+	_, setSpec, err := (&kind{gardenCache: garden, gardenAPI: garden}).Prepare(t.Context(), bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref := corev1.SecretReference{Namespace: "garden", Name: "bucket-a"}
+	got, want := &extensionsv1alpha1.BackupBucket{}, &extensionsv1alpha1.BackupBucket{}
+	setSpec(got, ref)
+	want.Annotations = map[string]string{"backupbucket.extensions.gardener.cloud/generated-secret-namespace": "garden"}
+	want.Spec = extensionsv1alpha1.BackupBucketSpec{DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "local"}, Region: "r", SecretRef: ref}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("BackupBucket (-want +got):\n%s", diff)
 	}
 }
 
