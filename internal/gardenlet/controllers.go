@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/component-base/featuregate"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -101,13 +102,22 @@ func (a *agent) addSeedControllers(garden *gardenCluster) error {
 	)
 }
 
+// gateValues are all feature gates with the value that they have, whether they are configured or not.
+func gateValues(gates featuregate.FeatureGate) map[string]bool {
+	values := map[string]bool{}
+	for gate := range gates.DeepCopy().GetAll() {
+		values[string(gate)] = gates.Enabled(gate)
+	}
+	return values
+}
+
 // addExtensionControllers adds the controllers of ControllerInstallations.
 func (a *agent) addExtensionControllers(garden *gardenCluster) error {
 	c := a.config.Controllers
 	return errors.Join(
 		installation.Add(a.Manager, installation.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenAPI: garden.api, GardenConfig: garden.access.Config, SeedVersion: a.seedDiscovery,
-			Version: a.gardener.Version, FeatureGates: a.config.FeatureGates, ConcurrentSyncs: *c.ControllerInstallation.ConcurrentSyncs, Clock: a.clock,
+			Version: a.gardener.Version, FeatureGates: gateValues(a.Gates), ConcurrentSyncs: *c.ControllerInstallation.ConcurrentSyncs, Clock: a.clock,
 		}),
 		installationcare.Add(a.Manager, installationcare.Values{
 			Garden: garden, SyncPeriod: c.ControllerInstallationCare.SyncPeriod.Duration,

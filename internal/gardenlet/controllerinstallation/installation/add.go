@@ -53,7 +53,7 @@ type Values struct {
 	SeedVersion discovery.ServerVersionInterface
 	// Version is the version of the gardenlet.
 	Version string
-	// FeatureGates are those of the gardenlet, for the charts.
+	// FeatureGates are all of the gardenlet with their values, for the charts.
 	FeatureGates map[string]bool
 	// ConcurrentSyncs is how many are reconciled at once.
 	ConcurrentSyncs int
