@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/component-base/featuregate"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -90,6 +91,8 @@ func Component() process.Component[Config] {
 				Debugging: c.Debugging, FeatureGates: c.FeatureGates,
 			}
 		},
+		WithoutEffect: map[featuregate.Feature]bool{"DisableNginxIngressInShoot": false},
+
 		Kinds:    kinds,
 		Protobuf: kinds,
 		Options: func(c *Config, options *manager.Options) {

@@ -67,7 +67,7 @@ func Component() process.Component[Config] {
 				Debugging: c.Debugging, FeatureGates: c.FeatureGates,
 			}
 		},
-		Features: systemcomponents.Features(),
+		Features: systemcomponents.Features(), WithoutEffect: systemcomponents.WithoutEffect(),
 		Kinds:    append(garden, seed...),
 		Protobuf: garden,
 		Options: func(c *Config, options *manager.Options) {

@@ -76,7 +76,7 @@ func Component() process.Component[Config] {
 				Debugging: c.Debugging, FeatureGates: c.FeatureGates,
 			}
 		},
-		Features: systemcomponents.Features(),
+		Features: systemcomponents.Features(), WithoutEffect: systemcomponents.WithoutEffect(),
 		Kinds:    append(runtimeKinds(), virtual...),
 		Protobuf: virtual,
 		Options: func(c *Config, options *manager.Options) {

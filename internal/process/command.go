@@ -33,6 +33,9 @@ type Component[T any] struct {
 	Settings func(*T) Settings
 	// Features are the feature gates of the component.
 	Features map[featuregate.Feature]featuregate.FeatureSpec
+	// WithoutEffect are feature gates of the original that a configuration may have and that change nothing, with the only value that is true here.
+	// Another value is logged.
+	WithoutEffect map[featuregate.Feature]bool
 	// Kinds are added to the scheme of the manager's cluster, besides those of Kubernetes.
 	Kinds []AddToScheme
 	// Protobuf are those of the Kinds that are served as protobuf too, which takes less time and memory than JSON. Those of

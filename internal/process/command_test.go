@@ -38,6 +38,7 @@ func example(wire func(context.Context, *process.Process, *config) error) compon
 				Debugging: c.Debugging, FeatureGates: c.FeatureGates,
 			}
 		},
+		WithoutEffect: map[featuregate.Feature]bool{"Former": false},
 		Features: map[featuregate.Feature]featuregate.FeatureSpec{
 			"Fast":  {Default: false, PreRelease: featuregate.Alpha},
 			"Solid": {Default: true, PreRelease: featuregate.GA, LockToDefault: true},
@@ -73,7 +74,7 @@ func TestCommandPrintsOneLinePerMistake(t *testing.T) {
 			want:    []string{`error: logLevel: Unsupported value: "loud": supported values: "info", "debug", "error"`},
 		},
 		"bad feature gates": {
-			content: "featureGates:\n  Fast: true\n  Solid: false\n  Unheard: true\n",
+			content: "featureGates:\n  Fast: true\n  Solid: false\n  Unheard: true\n  Former: false\n",
 			want: []string{
 				"error: several things are wrong:",
 				"- featureGates[Solid]: Invalid value: false: cannot set feature gate Solid to false, feature is locked to true",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"net/http/pprof"
@@ -65,7 +66,16 @@ func (p *Process) AddCluster(name string, config *rest.Config, options ...cluste
 // Run runs the component until the context ends. It returns an error if the process loses the leadership.
 func (c Component[T]) Run(ctx context.Context, config *T, log logr.Logger) error {
 	settings := c.Settings(config)
-	gates, err := newGates(c.Features, settings.FeatureGates)
+	set := maps.Clone(settings.FeatureGates)
+	for name, value := range settings.FeatureGates {
+		if is, ok := c.WithoutEffect[featuregate.Feature(name)]; ok {
+			delete(set, name)
+			if value != is {
+				log.Info("Feature gate has no effect", "gate", name, "value", value)
+			}
+		}
+	}
+	gates, err := newGates(c.Features, set)
 	if err != nil {
 		return err
 	}

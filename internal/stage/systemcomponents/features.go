@@ -11,3 +11,22 @@ const IstioTLSTermination featuregate.Feature = "IstioTLSTermination"
 func Features() map[featuregate.Feature]featuregate.FeatureSpec {
 	return map[featuregate.Feature]featuregate.FeatureSpec{IstioTLSTermination: {Default: false, PreRelease: featuregate.Alpha}}
 }
+
+// WithoutEffect are feature gates of the original's gardenlet and gardener-operator that change nothing here, and whether what they are for is the
+// case. Source: constants.yaml, "featureGates".
+func WithoutEffect() map[featuregate.Feature]bool {
+	return map[featuregate.Feature]bool{
+		"BackupEntryForGarden":          true,
+		"CustomDNSServerInNodeLocalDNS": true,
+		"DefaultSeccompProfile":         true, // the pods that Gardener deploys have RuntimeDefault
+		"DisableNginxIngressInGarden":   true,
+		"DisableNginxIngressInSeed":     true,
+		"DoNotCopyBackupCredentials":    true,
+		"OpenTelemetryCollector":        false,
+		"PrometheusHealthChecks":        false,
+		"RemoveHTTPProxyLegacyPort":     true,
+		"RemoveVali":                    true,
+		"VPNBondingModeRoundRobin":      false,
+		"VictoriaLogsBackend":           false,
+	}
+}
