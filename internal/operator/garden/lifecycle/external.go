@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -34,12 +35,19 @@ const origin, operator = "origin", "gardener-operator"
 // class is that of resources of extensions for the garden itself.
 const class = extensionsv1alpha1.ExtensionClassGarden
 
-// awaitExtension returns a task that writes a resource of an extension and waits for it. It is retried within the run: the webhook that validates these
-// resources was deployed a moment ago, by the flow before.
+// awaitExtension returns a task that writes a resource of an extension and waits for it. It is retried within the run also while the API server does not
+// reach the webhook that validates these resources: that was deployed a moment ago, by the flow before, and kube-proxy may not know its pod yet.
 func awaitExtension(timeout time.Duration, id, title string, run func(context.Context) error, after ...string) flow.Task {
 	task := flow.Await(timeout, id, title, run, after...)
-	task.Retry = wait.Backoff{Duration: time.Second, Factor: 2, Steps: 4, Jitter: 0.1}
+	away := task.RetryIf
+	task.Retry = wait.Backoff{Duration: time.Second, Factor: 2, Steps: 5, Jitter: 0.1}
+	task.RetryIf = func(err error) bool { return away(err) || webhookAway(err) }
 	return task
+}
+
+// webhookAway says whether an API server has rejected a request as it could not call a webhook. It has no reason of its own for that.
+func webhookAway(err error) bool {
+	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
 }
 
 // record is a name that leads to the gateway.

@@ -1,11 +1,16 @@
 package lifecycle
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,7 +20,43 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+	"gardener.cloud/gardener/pkg/flow"
 )
+
+// The first reconciliation of a Garden does not fail because kube-proxy does not know the pod of the webhook yet that was deployed a moment ago. What an
+// extension reports is not tried again within the run.
+func TestWebhookThatWasJustDeployed(t *testing.T) {
+	refused := apierrors.NewInternalError(errors.New(`failed calling webhook "validation.extensions.gardener.cloud": dial tcp 10.4.0.7:443: connect: connection refused`))
+	for name, tc := range map[string]struct {
+		err   error
+		fails int
+		tries int
+		ok    bool
+	}{
+		"it is reached after some seconds": {err: fmt.Errorf("write BackupBucket: %w", refused), fails: 3, tries: 4, ok: true},
+		"it is never reached":              {err: refused, fails: 100, tries: 5},
+		"an error of the extension":        {err: errors.New("the account does not exist"), fails: 1, tries: 1},
+		"another error of the API server":  {err: apierrors.NewInternalError(errors.New("no leader")), fails: 1, tries: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tries := 0
+				f, err := flow.New("test", awaitExtension(time.Minute, "backup-bucket", "Waiting", func(context.Context) error {
+					if tries++; tries > tc.fails {
+						return nil
+					}
+					return tc.err
+				}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := f.Run(t.Context(), flow.Options{}); (err == nil) != tc.ok || tries != tc.tries {
+					t.Errorf("error %v after %d tries, want %d", err, tries, tc.tries)
+				}
+			})
+		})
+	}
+}
 
 func TestRecords(t *testing.T) {
 	providers := &operatorv1alpha1.DNSManagement{Providers: []operatorv1alpha1.DNSProvider{
