@@ -20,6 +20,9 @@ const (
 	// GardenletsUpdated says whether the Gardenlets that follow gardener-operator have the chart of its release. A Garden has it if there are
 	// such Gardenlets. Its writer is the controller that updates them.
 	GardenletsUpdated corev1beta1.ConditionType = "GardenletsUpdated"
+	// CACertificateValiditiesAcceptable says whether the CAs that only operations renew are valid for at least a year more. A Garden has it while they are
+	// not, as a Shoot has the constraint of this name.
+	CACertificateValiditiesAcceptable corev1beta1.ConditionType = "CACertificateValiditiesAcceptable"
 )
 
 // Reasons of the condition GardenletsUpdated.

@@ -1,8 +1,8 @@
 // Package care reports the health of the garden.
 //
-// It reads ManagedResources, Deployments and Etcds of the runtime cluster, the Service of its gateway, and /healthz of the virtual garden. It writes the conditions of the
-// Garden. Nothing is reported while it is brought up for the first time, or deleted, as components come and go one by one. Source: concepts.txt, gardener-operator,
-// "Care" reconciler.
+// It reads ManagedResources, Deployments, Etcds and the metadata of Secrets with CAs of the runtime cluster, the Service of its gateway, and /healthz of the virtual
+// garden. It writes the conditions of the Garden. Nothing is reported while it is brought up for the first time, or deleted, as components come and go one by one.
+// Source: concepts.txt, gardener-operator, "Care" reconciler.
 package care
 
 import (
@@ -43,8 +43,8 @@ var namespaces = []string{constants.GardenNamespace, constants.IstioSystemNamesp
 type Values struct {
 	// Healthz returns why the API server of the virtual garden is not available, or nil if it is.
 	Healthz func(context.Context) error
-	// RuntimeAPI is the API server of the runtime cluster, for components without a ManagedResource. Only Deployments are watched; the others are checked
-	// periodically.
+	// RuntimeAPI is the API server of the runtime cluster, for components without a ManagedResource and for CAs. Only Deployments are watched; the others are
+	// checked periodically.
 	RuntimeAPI client.Reader
 	// Config has the period and the thresholds. It is defaulted.
 	Config operatorconfigv1alpha1.GardenCareControllerConfiguration

@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -34,6 +35,8 @@ type observed struct {
 	etcds            []druidv1alpha1.Etcd
 	// componentProblems are those of components of the runtime cluster without a ManagedResource.
 	componentProblems []string
+	// authorities are the Secrets with the CAs that only operations renew.
+	authorities []metav1.PartialObjectMetadata
 }
 
 // Reconcile checks the garden.
@@ -76,6 +79,9 @@ func (r *reconciler) observe(ctx context.Context, garden *operatorv1alpha1.Garde
 	}
 	o.deployments, o.etcds = deployments.Items, etcds.Items
 	var err error
+	if o.authorities, err = authorities(ctx, r.RuntimeAPI); err != nil {
+		return nil, err
+	}
 	o.componentProblems, err = kube.Problems(ctx, r.RuntimeAPI, r.runtimeCache.Scheme(), systemcomponents.Components(values.Autoscaled(garden))...)
 	return o, err
 }
@@ -95,6 +101,8 @@ func (r *reconciler) writeStatus(ctx context.Context, garden *operatorv1alpha1.G
 		conditions, differs := kube.SetCondition(after.Status.Conditions, want, now)
 		after.Status.Conditions, changed = conditions, changed || differs
 	}
+	conditions, differs := withExpiry(after.Status.Conditions, expiry(o.authorities, now), now)
+	after.Status.Conditions, changed = conditions, changed || differs
 	r.Metrics.observe(garden.Name, after.Status.Conditions)
 	if !changed {
 		return again, nil
