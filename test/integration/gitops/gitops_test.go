@@ -145,6 +145,10 @@ func TestReferences(t *testing.T) {
 		if prune, _, _ := unstructured.NestedBool(object.Object, "spec", "prune"); prune == (name == "flux-system/garden" || name == "garden/seeds") {
 			t.Errorf("%s has prune: %t", name, prune)
 		}
+		// A changed Extension is observed when the Garden is Succeeded. If the garden waited for it, a commit that repairs the Garden would never be applied.
+		if wait, _, _ := unstructured.NestedBool(object.Object, "spec", "wait"); wait == (name == "flux-system/gardener-extensions") {
+			t.Errorf("%s has wait: %t", name, wait)
+		}
 	}
 
 	objects := map[string]*unstructured.Unstructured{}
@@ -233,7 +237,12 @@ func TestHealth(t *testing.T) {
 			kind: "Garden", tools: "Current",
 			status: "{observedGeneration: 2, " + succeeded + ", conditions: [{type: VirtualComponentsHealthy, status: 'True'}, {type: RuntimeComponentsHealthy, status: Progressing}]}",
 		},
-		"a Garden":                       {kind: "Garden", status: "{observedGeneration: 2, " + succeeded + ", conditions: [{type: VirtualComponentsHealthy, status: 'True'}]}", tools: "Current", current: true},
+		"a Garden": {kind: "Garden", status: "{observedGeneration: 2, " + succeeded + ", conditions: [{type: VirtualComponentsHealthy, status: 'True'}]}", tools: "Current", current: true},
+		"a Garden whose gardenlets are held back, and whose CAs expire in a year": {
+			kind: "Garden", tools: "Current", current: true,
+			status: "{observedGeneration: 2, " + succeeded + ", conditions: [{type: VirtualComponentsHealthy, status: 'True'}, " +
+				"{type: GardenletsUpdated, status: 'False'}, {type: CACertificateValiditiesAcceptable, status: 'False'}]}",
+		},
 		"a new Gardenlet":                {kind: "Gardenlet", status: "{}", tools: "Current"},
 		"a Gardenlet that is deployed":   {kind: "Gardenlet", status: "{observedGeneration: 2, conditions: [{type: SeedRegistered, status: Progressing}]}", tools: "Current"},
 		"a Gardenlet with a Seed":        {kind: "Gardenlet", status: "{observedGeneration: 2, conditions: [{type: SeedRegistered, status: 'True'}]}", tools: "Current", current: true},
