@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,11 +67,6 @@ func Objects(v Values) ([]client.Object, error) {
 	objects, err := process.Objects()
 	if err != nil {
 		return nil, err
-	}
-	for _, object := range objects {
-		if budget, ok := object.(*policyv1.PodDisruptionBudget); ok {
-			budget.Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow)
-		}
 	}
 	service := process.Workload().Service("https", 443)
 	service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{

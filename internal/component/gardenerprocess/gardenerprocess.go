@@ -218,10 +218,10 @@ func (v Values) Objects() ([]client.Object, error) {
 	if v.Replicas > 1 {
 		budget := &policyv1.PodDisruptionBudget{
 			ObjectMeta: meta,
-			Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt(1)), Selector: deployment.Spec.Selector},
-		}
-		if v.Virtual != nil {
-			budget.Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow) // a pod that does not work is not missed
+			Spec: policyv1.PodDisruptionBudgetSpec{
+				MaxUnavailable: new(intstr.FromInt(1)), Selector: deployment.Spec.Selector,
+				UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow), // a pod that does not work is not missed, and must not keep its node from being drained
+			},
 		}
 		objects = append(objects, budget)
 	}

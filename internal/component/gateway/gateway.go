@@ -220,7 +220,9 @@ func objects(v Values, labels map[string]string, namespace client.Object) []clie
 	if v.Replicas > 1 {
 		all = append(all, &policyv1.PodDisruptionBudget{
 			ObjectMeta: deployment.ObjectMeta,
-			Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(1)), Selector: deployment.Spec.Selector},
+			Spec: policyv1.PodDisruptionBudgetSpec{
+				MaxUnavailable: new(intstr.FromInt32(1)), Selector: deployment.Spec.Selector, UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
+			},
 		})
 	}
 	return append(all, gateway(w))
