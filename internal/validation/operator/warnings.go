@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -17,6 +18,8 @@ import (
 const (
 	noEffectYet = "has no effect yet"
 	noEffect    = "has no effect in a virtual garden, which has no nodes and pods"
+	// API servers have ignored it for long.
+	noEffectCache = "has no effect: the size of a watch cache adapts itself"
 )
 
 // GardenWarnings returns a warning for each field of a Garden, and for each operation, that is accepted and has no effect.
@@ -40,6 +43,7 @@ func GardenWarnings(garden *operatorv1alpha1.Garden) []string {
 
 	virtual, path := &garden.Spec.VirtualCluster, specPath.Child("virtualCluster")
 	if config := virtual.Kubernetes.KubeAPIServer; config != nil {
+		warn(sizesCaches(config.WatchCacheSizes), path.Child("kubernetes", "kubeAPIServer", "watchCacheSizes", "default"), noEffectCache)
 		//nolint:staticcheck // deprecated in Shoots, and without effect here
 		warn(config.OIDCConfig != nil, path.Child("kubernetes", "kubeAPIServer", "oidcConfig"), "has no effect in a virtual garden: use structuredAuthentication")
 	}
@@ -52,12 +56,49 @@ func GardenWarnings(garden *operatorv1alpha1.Garden) []string {
 		//nolint:staticcheck // deprecated in Shoots, and without effect here
 		warn(config.PodEvictionTimeout != nil, path.Child("podEvictionTimeout"), noEffect)
 	}
+	if config := virtual.Gardener.GardenerAPIServer; config != nil {
+		warn(sizesCaches(config.WatchCacheSizes), path.Child("gardener", "gardenerAPIServer", "watchCacheSizes", "default"), noEffectCache)
+	}
 	warn(virtual.Gardener.GardenerDashboard != nil, path.Child("gardener", "gardenerDashboard"), noEffectYet)
 
 	operations := strings.Split(garden.Annotations[constants.GardenerOperation], constants.OperationsSeparator)
 	warn(slices.Contains(operations, constants.OperationRotateObservabilityCredentials), metadataPath.Child("annotations").Key(constants.GardenerOperation),
 		constants.OperationRotateObservabilityCredentials+" renews Secret "+operatorv1alpha1.SecretNameObservabilityIngress+", which no component uses yet")
 	return warnings
+}
+
+// sizesCaches is whether watch caches are given a size in general.
+func sizesCaches(config *corev1beta1.WatchCacheSizes) bool {
+	return config != nil && config.Default != nil
+}
+
+// GardenUpdateWarnings returns those of a changed Garden, and one for each change that does nothing, as it is about volumes that exist.
+func GardenUpdateWarnings(garden, old *operatorv1alpha1.Garden) []string {
+	warnings := GardenWarnings(garden)
+	main, events := storages(garden)
+	oldMain, oldEvents := storages(old)
+	for _, etcd := range []struct {
+		name     string
+		new, old *operatorv1alpha1.Storage
+	}{{"main", main, oldMain}, {"events", events, oldEvents}} {
+		if !apiequality.Semantic.DeepEqual(etcd.new, etcd.old) {
+			warnings = append(warnings, fmt.Sprintf("%s: counts only when the Etcd is created: volumes that exist are enlarged by spec.storageCapacity of Etcd %setcd-%s",
+				specPath.Child("virtualCluster", "etcd", etcd.name, "storage"), operatorv1alpha1.VirtualGardenNamePrefix, etcd.name))
+		}
+	}
+	return warnings
+}
+
+// storages returns how the volumes of both etcds are configured. They may be nil.
+func storages(garden *operatorv1alpha1.Garden) (main, events *operatorv1alpha1.Storage) {
+	etcd := garden.Spec.VirtualCluster.ETCD
+	if etcd != nil && etcd.Main != nil {
+		main = etcd.Main.Storage
+	}
+	if etcd != nil && etcd.Events != nil {
+		events = etcd.Events.Storage
+	}
+	return main, events
 }
 
 // GardenDeletionWarnings returns a warning for what the deletion of a Garden deletes that others may need.

@@ -104,7 +104,7 @@ func (h *Validator) update(ctx context.Context, garden, old *operatorv1alpha1.Ga
 	operation := garden.Annotations[constants.GardenerOperation]
 	if operation != "" && operation != old.Annotations[constants.GardenerOperation] || !apiequality.Semantic.DeepEqual(garden.Spec, old.Spec) {
 		// Not for other changes of metadata, which are those of controllers.
-		response = response.WithWarnings(operatorvalidation.GardenWarnings(garden)...)
+		response = response.WithWarnings(operatorvalidation.GardenUpdateWarnings(garden, old)...)
 	}
 	return response
 }

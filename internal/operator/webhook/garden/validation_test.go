@@ -96,8 +96,11 @@ func TestWarnings(t *testing.T) {
 		old, change func(*operatorv1alpha1.Garden)
 		want        []string
 	}{
-		"created":           {operation: admissionv1.Create, change: minimum, want: []string{"spec.runtimeCluster.volume.minimumSize: has no effect yet"}},
-		"changed":           {operation: admissionv1.Update, change: minimum, want: []string{"spec.runtimeCluster.volume.minimumSize: has no effect yet"}},
+		"created": {operation: admissionv1.Create, change: minimum, want: []string{"spec.runtimeCluster.volume.minimumSize: has no effect yet"}},
+		"changed": {operation: admissionv1.Update, change: minimum, want: []string{"spec.runtimeCluster.volume.minimumSize: has no effect yet"}},
+		"volumes that exist": {operation: admissionv1.Update, change: func(g *operatorv1alpha1.Garden) {
+			g.Spec.VirtualCluster.ETCD = &operatorv1alpha1.ETCD{Events: &operatorv1alpha1.ETCDEvents{Storage: &operatorv1alpha1.Storage{Capacity: new(resource.MustParse("20Gi"))}}}
+		}, want: []string{"spec.virtualCluster.etcd.events.storage: counts only when the Etcd is created"}},
 		"an operation":      {operation: admissionv1.Update, change: operation, want: []string{"rotate-observability-credentials renews Secret observability-ingress"}},
 		"an operation ends": {operation: admissionv1.Update, old: operation, change: func(g *operatorv1alpha1.Garden) { g.Annotations = nil }},
 		"other metadata": {operation: admissionv1.Update, old: minimum, change: func(g *operatorv1alpha1.Garden) {
