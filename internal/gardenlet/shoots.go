@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,10 +24,11 @@ func (a *agent) connectShoot(config *rest.Config) (client.WithWatch, error) {
 // discoverTimeout is the end of the discovery of a shoot.
 const discoverTimeout = 15 * time.Second
 
-// discoverShoot returns the resources that the API server of a shoot serves, without API groups whose servers do not respond.
+// discoverShoot returns the resources that the API server of a shoot serves, without API groups whose servers do not respond. Users decide how many there are.
 func discoverShoot(config *rest.Config) ([]*metav1.APIResourceList, error) {
 	config = rest.AddUserAgent(config, Name)
 	config.Timeout = discoverTimeout
+	decoded.LimitResponses(config, clientgoscheme.Scheme)
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ package decoded
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -20,14 +21,18 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/kube/quantities"
 )
 
 const (
 	// maxObjects is what the objects of a response may take: what thousands of nodes take is half of it.
 	maxObjects = 1 << 30
-	// maxOther is how many bytes a response may have that is no protobuf although it was asked for: an error. Of other encodings, it is not known what
-	// the objects take.
+	// maxOther is how many bytes a response may have that is an error, or no protobuf although that was asked for. Of other encodings, it is not known
+	// what the objects take.
 	maxOther = 256 << 10
+	// maxJSON is how many bytes a response may have to a request for JSON, and maxValues how many values: it is an object, or the kinds that an API server
+	// serves, of which ten thousand have a quarter of that. Empty objects in a list have three bytes each, and take a kilobyte.
+	maxJSON, maxValues = 8 << 20, 1 << 19
 	// maxFrame is how many bytes an event of a watch may have, as in the client.
 	maxFrame = 16 << 20
 	// frameHeader is how many bytes the length of an event has.
@@ -37,8 +42,8 @@ const (
 // envelope begins an object in protobuf.
 var envelope = []byte("k8s\x00")
 
-// LimitResponses limits the responses to clients of a config whose objects are of a scheme: their bytes, and what is decoded from those in protobuf.
-// Requests for JSON alone have the first limit only.
+// LimitResponses limits the responses to clients of a config whose objects are of a scheme: their bytes, and what is decoded from them. Lists of objects
+// have to be requested in protobuf: those in JSON may have few bytes. Of a watch in JSON, only the bytes are limited.
 func LimitResponses(config *rest.Config, scheme *runtime.Scheme) {
 	kube.LimitResponses(config, kube.MaxShootResponse)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &transport{next, scheme, maxObjects} })
@@ -56,16 +61,34 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil || response.StatusCode == http.StatusSwitchingProtocols {
 		return response, err
 	}
-	mediaType, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	wanted := runtime.ContentTypeJSON
+	if strings.HasPrefix(request.Header.Get("Accept"), runtime.ContentTypeProtobuf) {
+		wanted = runtime.ContentTypeProtobuf
+	}
+	mediaType, _, err := mime.ParseMediaType(cmp.Or(response.Header.Get("Content-Type"), wanted)) // clients decode what has no type as what they wanted
+	isWatch := request.URL.Query().Get("watch") != "" && response.StatusCode == http.StatusOK
 	switch isProtobuf := err == nil && mediaType == runtime.ContentTypeProtobuf; {
-	case isProtobuf && request.URL.Query().Get("watch") != "" && response.StatusCode == http.StatusOK: // whatever the response says: the client reads events
+	case isProtobuf && isWatch: // whatever the response says: the client reads events
 		response.Body = &events{ReadCloser: response.Body, check: t.event}
 	case isProtobuf:
 		response.Body = &whole{ReadCloser: response.Body, check: t.object}
-	case strings.HasPrefix(request.Header.Get("Accept"), runtime.ContentTypeProtobuf):
-		response.Body = kube.LimitedBody(response.Body, maxOther)
+	case mediaType != runtime.ContentTypeJSON || wanted != mediaType || response.StatusCode >= http.StatusBadRequest:
+		response.Body = &whole{ReadCloser: kube.LimitedBody(response.Body, maxOther), check: func(data []byte) error { return text(data, mediaType) }}
+	case !isWatch:
+		response.Body = &whole{ReadCloser: kube.LimitedBody(response.Body, maxJSON), check: func(data []byte) error { return text(data, mediaType) }}
 	}
 	return response, nil
+}
+
+// text returns why a response in another encoding than protobuf must not be decoded. Whatever it is for, it is decoded as the kind that it says it is.
+func text(data []byte, mediaType string) error {
+	switch {
+	case bytes.Count(data, []byte(",")) > maxValues:
+		return fmt.Errorf("%w: it has more than %d values", kube.ErrTooLarge, maxValues)
+	case quantities.Slow(data, mediaType):
+		return fmt.Errorf("%w: a quantity in it has too large an exponent, or too many digits", kube.ErrTooLarge)
+	}
+	return nil
 }
 
 var errTwice = errors.New("an object in protobuf has a field twice")

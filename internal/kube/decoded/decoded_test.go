@@ -20,6 +20,7 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -193,7 +194,12 @@ func answer(contentType string, body []byte) http.HandlerFunc {
 	}
 }
 
-const tooLarge = "the response is too large"
+const (
+	tooLarge = "the response is too large"
+	// slowQuantity takes half a minute with an exponent of eight digits, and hours with nine.
+	slowQuantity = "1234567890123456789e9999"
+	slowNode     = `{"metadata":{"name":"n1"},"status":{"capacity":{"cpu":"` + slowQuantity + `"}}}`
+)
 
 // A user has the API of the nodes served by a program.
 func TestList(t *testing.T) {
@@ -201,17 +207,22 @@ func TestList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const protobuf = "application/vnd.kubernetes.protobuf"
+	const protobuf, json = "application/vnd.kubernetes.protobuf", "application/json"
 	for name, tc := range map[string]struct {
 		contentType string
 		body        []byte
 		want        string
 	}{
-		"a node":                   {protobuf, enveloped("v1", "NodeList", regular), ""},
-		"a node in JSON":           {"application/json", []byte(`{"kind":"NodeList","apiVersion":"v1","items":[{"metadata":{"name":"n1"}}]}`), ""},
-		"too many nodes":           {protobuf, enveloped("v1", "NodeList", bytes.Repeat(field(2, nil), 900_000)), tooLarge},
-		"without a type":           {"", enveloped("v1", "NodeList", bytes.Repeat(field(2, nil), 900_000)), tooLarge},
-		"zeros in JSON":            {"application/json", []byte(`{"kind":"NodeList","apiVersion":"v1","items":[0` + strings.Repeat(",0", 200_000) + `]}`), tooLarge},
+		"a node":             {protobuf, enveloped("v1", "NodeList", regular), ""},
+		"a node in JSON":     {json, []byte(`{"kind":"NodeList","apiVersion":"v1","items":[{"metadata":{"name":"n1"}}]}`), ""},
+		"too many nodes":     {protobuf, enveloped("v1", "NodeList", bytes.Repeat(field(2, nil), 900_000)), tooLarge},
+		"without a type":     {"", enveloped("v1", "NodeList", bytes.Repeat(field(2, nil), 900_000)), tooLarge},
+		"zeros in JSON":      {json, []byte(`{"kind":"NodeList","apiVersion":"v1","items":[0` + strings.Repeat(",0", 200_000) + `]}`), tooLarge},
+		"a quantity in JSON": {json, []byte(`{"kind":"NodeList","apiVersion":"v1","items":[` + slowNode + `]}`), tooLarge},
+		"a quantity in YAML": {"application/yaml", []byte("kind: NodeList\napiVersion: v1\nitems:\n- " + slowNode + "\n"), tooLarge},
+		"a quantity without a type": {
+			"", enveloped("v1", "NodeList", nodes(field(3, field(1, append(field(1, []byte("cpu")), field(2, field(1, []byte(slowQuantity)))...))))), tooLarge,
+		},
 		"a response that is short": {protobuf, []byte("k8s"), "expected prefix"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -222,6 +233,47 @@ func TestList(t *testing.T) {
 				t.Errorf("List() = %v, %v", list.Items, err)
 			case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
 				t.Errorf("List() = %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// A user has an API served by a program, which says which resources there are.
+func TestResources(t *testing.T) {
+	list := func(kind, field string, n int, item string) string {
+		return `{"kind":"` + kind + `","apiVersion":"v1","` + field + `":[` + item + strings.Repeat(","+item, n-1) + `]}`
+	}
+	for name, tc := range map[string]struct {
+		code int
+		body string
+		want string
+	}{
+		"ten thousand": {
+			http.StatusOK, list("APIResourceList", "resources", 10_000,
+				`{"name":"things","singularName":"thing","namespaced":true,"kind":"Thing","verbs":["create","delete","deletecollection","get","list","patch","update","watch"]}`), "",
+		},
+		"far too many":         {http.StatusOK, list("APIResourceList", "resources", 2_000_000, `{}`), tooLarge},
+		"nodes instead":        {http.StatusOK, list("NodeList", "items", 2_000_000, `{}`), tooLarge},
+		"a quantity":           {http.StatusOK, list("NodeList", "items", 1, slowNode), tooLarge},
+		"an error":             {http.StatusServiceUnavailable, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"it sleeps","code":503}`, "it sleeps"},
+		"an error with nodes":  {http.StatusServiceUnavailable, list("NodeList", "items", 100_000, `{}`), tooLarge},
+		"an error that is not": {http.StatusServiceUnavailable, list("NodeList", "items", 1, slowNode), tooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(tc.code)
+				_, _ = io.WriteString(w, tc.body)
+			}))
+			t.Cleanup(server.Close)
+			config := &rest.Config{Host: server.URL}
+			LimitResponses(config, newScheme(t))
+			c, err := discovery.NewDiscoveryClientForConfig(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.ServerResourcesForGroupVersion("example.com/v1"); (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error is %v, want %q", err, tc.want)
 			}
 		})
 	}

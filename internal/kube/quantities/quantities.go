@@ -56,7 +56,7 @@ func (c *checked) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if int64(len(data)) <= c.limit && slow(data, c.contentType) {
+		if int64(len(data)) <= c.limit && Slow(data, c.contentType) {
 			return 0, apierrors.NewBadRequest("a quantity may have an exponent of at most three digits, and " + strconv.Itoa(maxDigits) + " digits")
 		}
 		c.rest = io.MultiReader(bytes.NewReader(data), c.ReadCloser)
@@ -64,8 +64,8 @@ func (c *checked) Read(p []byte) (int, error) {
 	return c.rest.Read(p)
 }
 
-// slow reports whether a body has a number that takes long to parse. A body that is invalid may pass: it is refused before numbers are parsed.
-func slow(data []byte, contentType string) bool {
+// Slow reports whether a body has a number that takes long to parse. A body that is invalid may pass: it is refused before numbers are parsed.
+func Slow(data []byte, contentType string) bool {
 	contentType, _, _ = strings.Cut(contentType, ";")
 	isYAML := false
 	switch strings.ToLower(strings.TrimSpace(contentType)) {

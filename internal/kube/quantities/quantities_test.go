@@ -156,7 +156,7 @@ func TestEveryLength(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slow(data, asProtobuf) || !slow(fmt.Appendf(nil, `{"a":{"%s":["%s"]}}`, prefix, cpu), asJSON) {
+			if !Slow(data, asProtobuf) || !Slow(fmt.Appendf(nil, `{"a":{"%s":["%s"]}}`, prefix, cpu), asJSON) {
 				t.Errorf("%d digits after %s pass", digits, name)
 			}
 		}
@@ -175,7 +175,7 @@ func TestLargeBodies(t *testing.T) {
 	for name, text := range map[string]string{"digits": "1", "exponents": "1e1111", "exponents after lengths": "9991e-1", "backslashes": `\u0031`, "negative exponents": `"1e-999",`} {
 		data := []byte(strings.Repeat(text, 3<<20/len(text)))
 		for _, contentType := range []string{asJSON, asProtobuf} {
-			if took := measure(2*time.Second, func() { slow(data, contentType) }); took > 2*time.Second {
+			if took := measure(2*time.Second, func() { Slow(data, contentType) }); took > 2*time.Second {
 				t.Errorf("%s in %s take %s", name, contentType, took)
 			}
 		}

@@ -1,6 +1,7 @@
 package care
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,7 +58,10 @@ func Connector(scheme *runtime.Scheme, userAgent string, set func(*rest.Config))
 		}
 		// A node of a user answers through the API server, and must not lead the gardenlet elsewhere. A redirect is a response like any other.
 		httpClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-		c, err := client.New(config, client.Options{Scheme: scheme, HTTPClient: httpClient})
+		// CustomResourceDefinitions, too, would be requested in JSON otherwise: of a list in JSON, it is not known what the objects take.
+		inProtobuf := rest.CopyConfig(config)
+		inProtobuf.ContentType = cmp.Or(inProtobuf.ContentType, runtime.ContentTypeProtobuf)
+		c, err := client.New(inProtobuf, client.Options{Scheme: scheme, HTTPClient: httpClient})
 		if err != nil {
 			return nil, err
 		}

@@ -8,7 +8,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -70,6 +73,49 @@ func TestAnswerOfANodeIsShort(t *testing.T) {
 	}
 	if got := sent.Load(); got >= far {
 		t.Errorf("all %d bytes were read", got)
+	}
+}
+
+// TestCustomResourceDefinitionsAreRequestedInProtobuf is about a user whose program serves their API: a list of millions of empty ones would fill the memory
+// of the gardenlet. It is known before they are decoded for those in protobuf only.
+func TestCustomResourceDefinitionsAreRequestedInProtobuf(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/customresourcedefinitions") {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"apiextensions.k8s.io/v1","resources":[`+
+				`{"name":"customresourcedefinitions","kind":"CustomResourceDefinition","verbs":["list"]}]}`)
+			return
+		}
+		if accept := r.Header.Get("Accept"); !strings.HasPrefix(accept, "application/vnd.kubernetes.protobuf") {
+			t.Errorf("accepts %q", accept)
+		}
+		list := &apiextensionsv1.CustomResourceDefinitionList{Items: []apiextensionsv1.CustomResourceDefinition{{}}}
+		list.Items[0].Name = "things.example.com"
+		w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf")
+		list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
+		if err := protobuf.NewSerializer(nil, nil).Encode(list, w); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	kubeconfig, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{"a": {Server: server.URL}}, Contexts: map[string]*clientcmdapi.Context{"a": {Cluster: "a"}}, CurrentContext: "a",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	client, err := Connector(scheme, "test", func(*rest.Config) {})(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	list := &apiextensionsv1.CustomResourceDefinitionList{}
+	if err := client.List(t.Context(), list); err != nil || len(list.Items) != 1 || list.Items[0].Name != "things.example.com" {
+		t.Errorf("List() = %v, %v", list.Items, err)
 	}
 }
 
