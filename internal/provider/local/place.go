@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +17,7 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
-	"gardener.cloud/gardener/internal/kube/quantities"
+	"gardener.cloud/gardener/internal/kube/decoded"
 	"gardener.cloud/gardener/pkg/errorcode"
 )
 
@@ -83,7 +82,7 @@ type places struct {
 	connect func(kubeconfig []byte) (client.Client, string, error)
 }
 
-// connectTo returns places.connect. It is a user's cluster: a server that answers late or much, or with quantities that take long to decode, must not
+// connectTo returns places.connect. It is a user's cluster: a server that answers late or much, or with what takes much memory or long to decode, must not
 // hold up other shoots.
 func connectTo(scheme *runtime.Scheme, blocked func(host string) string) func([]byte) (client.Client, string, error) {
 	return func(kubeconfig []byte) (client.Client, string, error) {
@@ -93,7 +92,7 @@ func connectTo(scheme *runtime.Scheme, blocked func(host string) string) func([]
 		}
 		config.Timeout = userTimeout
 		kube.LimitResponses(config, mostOfUser)
-		config.Wrap(func(transport http.RoundTripper) http.RoundTripper { return quantityTransport{transport} })
+		decoded.LimitResponses(config, scheme)
 		httpClient, err := kube.HTTPClientOfUser(config, blocked)
 		if err != nil {
 			return nil, "", err
@@ -101,18 +100,6 @@ func connectTo(scheme *runtime.Scheme, blocked func(host string) string) func([]
 		c, err := client.New(config, client.Options{Scheme: scheme, HTTPClient: httpClient})
 		return c, config.Host, err
 	}
-}
-
-// quantityTransport does not return quantities that take long to decode. It is for requests that end, not for watches.
-type quantityTransport struct{ http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (t quantityTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := t.RoundTripper.RoundTrip(request)
-	if err == nil {
-		response.Body = quantities.Body(response.Body, response.Header.Get("Content-Type"), mostOfUser)
-	}
-	return response, err
 }
 
 // target is a cluster, and where it is.

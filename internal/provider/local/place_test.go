@@ -275,27 +275,35 @@ func TestDriverAccess(t *testing.T) {
 }
 
 // The server of a user's kubeconfig may be any program.
-func TestSlowQuantitiesOfAnotherCluster(t *testing.T) {
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", runtime.ContentTypeJSON)
-		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"ResourceQuota","spec":{"hard":{"pods":"1000000000000000000e9999999"}}}`)
-	}))
-	t.Cleanup(server.Close)
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	kubeconfig, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters:  map[string]*clientcmdapi.Cluster{"a": {Server: server.URL, CertificateAuthorityData: ca}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{"a": {Token: "a"}},
-		Contexts:  map[string]*clientcmdapi.Context{"a": {Cluster: "a", AuthInfo: "a"}}, CurrentContext: "a",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, _, err := connectTo(clientgoscheme.Scheme, func(string) string { return "" })(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "a"}, &corev1.ResourceQuota{})
-	if err == nil || !strings.Contains(err.Error(), "exponent") {
-		t.Errorf("the quantity is parsed: %v", err)
+func TestAnswersOfAnotherCluster(t *testing.T) {
+	const quota, empty = `{"apiVersion":"v1","kind":"ResourceQuota","spec":{"hard":{"pods":"1000000000000000000e9999999"}}}`, `{"apiVersion":"v1","kind":"PodList","items":[{}`
+	for name, tc := range map[string]struct{ answer, want string }{
+		"a quantity that takes long to decode": {quota, "exponent"},
+		"kinds that take a gigabyte":           {empty + strings.Repeat(",{}", 1<<20) + "]}", "too large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", runtime.ContentTypeJSON)
+				_, _ = io.WriteString(w, tc.answer)
+			}))
+			t.Cleanup(server.Close)
+			ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+			kubeconfig, err := clientcmd.Write(clientcmdapi.Config{
+				Clusters:  map[string]*clientcmdapi.Cluster{"a": {Server: server.URL, CertificateAuthorityData: ca}},
+				AuthInfos: map[string]*clientcmdapi.AuthInfo{"a": {Token: "a"}},
+				Contexts:  map[string]*clientcmdapi.Context{"a": {Cluster: "a", AuthInfo: "a"}}, CurrentContext: "a",
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, _, err := connectTo(clientgoscheme.Scheme, func(string) string { return "" })(kubeconfig)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "a"}, &corev1.ResourceQuota{})
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error is %v, want %q", err, tc.want)
+			}
+		})
 	}
 }
