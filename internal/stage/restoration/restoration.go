@@ -5,13 +5,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/shoot/state"
 	"gardener.cloud/gardener/internal/stage"
@@ -79,9 +83,22 @@ func create(ctx context.Context, run *stage.Run, saved *corev1beta1.ShootStateSp
 	if gvk := object.GroupVersionKind(); object.GetName() != ref.Name || gvk.Kind != ref.Kind || object.GetAPIVersion() != ref.APIVersion || !state.Restorable(gvk) {
 		return fmt.Errorf("%s %q of the ShootState: an extension can refer to Secrets and ConfigMaps only", ref.Kind, ref.Name)
 	}
+	if kind, _, _ := unstructured.NestedString(object.Object, "type"); kind == string(corev1.SecretTypeServiceAccountToken) {
+		return fmt.Errorf("Secret %q of the ShootState: its type is for tokens of ServiceAccounts, which are those of one seed", ref.Name)
+	}
 	object.SetNamespace(run.Namespace)
+	object.SetLabels(withoutOrders(object.GetLabels()))
 	if err := run.SeedAPI.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create %s %q: %w", ref.Kind, ref.Name, err)
 	}
 	return nil
+}
+
+// withoutOrders returns labels without those of orders for tokens, which this seed would carry out with its own permissions in the garden: whoever wrote the
+// ShootState in the former seed must not get them. Annotations alone order nothing.
+func withoutOrders(labels map[string]string) map[string]string {
+	labels = maps.Clone(labels)
+	delete(labels, resourcesv1alpha1.ResourceManagerPurpose)
+	delete(labels, securityv1alpha1.LabelPurpose)
+	return labels
 }
