@@ -23,8 +23,12 @@ import (
 	"gardener.cloud/gardener/pkg/references"
 )
 
-// separator is the line before each object.
-const separator = "---\n"
+const (
+	// SecretNamePrefix begins the names of the Secrets of Objects.
+	SecretNamePrefix = "managedresource-"
+	// separator is the line before each object.
+	separator = "---\n"
+)
 
 // Values describe a ManagedResource.
 type Values struct {
@@ -47,7 +51,7 @@ func Objects(scheme *runtime.Scheme, v Values, objects ...client.Object) ([]clie
 	if err != nil {
 		return nil, fmt.Errorf("ManagedResource %s/%s: %w", v.Namespace, v.Name, err)
 	}
-	secret := immutable.Secret(v.Namespace, "managedresource-"+v.Name, map[string][]byte{resourcesv1alpha1.CompressedDataKey: data})
+	secret := immutable.Secret(v.Namespace, SecretNamePrefix+v.Name, map[string][]byte{resourcesv1alpha1.CompressedDataKey: data})
 	mr := &resourcesv1alpha1.ManagedResource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: v.Name, Labels: v.Labels},
 		Spec: resourcesv1alpha1.ManagedResourceSpec{

@@ -25,6 +25,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/pkg/managedresource"
 	"gardener.cloud/gardener/pkg/secrets"
 )
 
@@ -130,17 +131,19 @@ func CheckRestorable(ctx context.Context, seedAPI client.Reader, namespace strin
 	}
 	for _, state := range states {
 		for _, resource := range state.Resources {
-			if ref := resource.ResourceRef; !Restorable(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)) {
-				return fmt.Errorf("%s %q refers to %s %q in status.resources, and only Secrets and ConfigMaps can be restored", state.Kind, *state.Name, ref.Kind, ref.Name)
+			if ref := resource.ResourceRef; !Restorable(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), ref.Name) {
+				return fmt.Errorf("%s %q refers to %s %q in status.resources, and only Secrets and ConfigMaps can be restored, other than those of ManagedResources", state.Kind, *state.Name, ref.Kind, ref.Name)
 			}
 		}
 	}
 	return nil
 }
 
-// Restorable says whether an object of a ShootState is created. Others could give permissions in a seed to whoever wrote the ShootState in the former one.
-func Restorable(kind schema.GroupVersionKind) bool {
-	return kind.GroupVersion() == corev1.SchemeGroupVersion && slices.Contains([]string{"Secret", "ConfigMap"}, kind.Kind)
+// Restorable says whether an object of a ShootState is created. Others could give permissions in a seed to whoever wrote the ShootState in the former one. So
+// could the Secret of a ManagedResource: whoever writes it in this seed would keep what else is in it, and gardener-resource-manager apply that.
+func Restorable(kind schema.GroupVersionKind, name string) bool {
+	return kind.GroupVersion() == corev1.SchemeGroupVersion && slices.Contains([]string{"Secret", "ConfigMap"}, kind.Kind) &&
+		!strings.HasPrefix(name, managedresource.SecretNamePrefix)
 }
 
 // collectResources reads the objects that extension resources refer to, each once.

@@ -30,6 +30,9 @@ func Credentials(run *stage.Run, saved *corev1beta1.ShootStateSpec) flow.Task {
 			return err
 		}
 		for _, secret := range secrets {
+			if !state.Restorable(corev1.SchemeGroupVersion.WithKind("Secret"), secret.Name) {
+				return fmt.Errorf("Secret %q of the ShootState: those of ManagedResources are not restored", secret.Name)
+			}
 			if err := run.SeedAPI.Create(ctx, secret); err != nil && !apierrors.IsAlreadyExists(err) {
 				return fmt.Errorf("create Secret %q: %w", secret.Name, err)
 			}
@@ -80,8 +83,8 @@ func create(ctx context.Context, run *stage.Run, saved *corev1beta1.ShootStateSp
 	if err := json.Unmarshal(saved.Resources[at].Data.Raw, &object.Object); err != nil {
 		return fmt.Errorf("%s %q of the ShootState cannot be decoded", ref.Kind, ref.Name) // the error itself may quote its data
 	}
-	if gvk := object.GroupVersionKind(); object.GetName() != ref.Name || gvk.Kind != ref.Kind || object.GetAPIVersion() != ref.APIVersion || !state.Restorable(gvk) {
-		return fmt.Errorf("%s %q of the ShootState: an extension can refer to Secrets and ConfigMaps only", ref.Kind, ref.Name)
+	if gvk := object.GroupVersionKind(); object.GetName() != ref.Name || gvk.Kind != ref.Kind || object.GetAPIVersion() != ref.APIVersion || !state.Restorable(gvk, ref.Name) {
+		return fmt.Errorf("%s %q of the ShootState: an extension can refer to Secrets and ConfigMaps only, and not to those of ManagedResources", ref.Kind, ref.Name)
 	}
 	if kind, _, _ := unstructured.NestedString(object.Object, "type"); kind == string(corev1.SecretTypeServiceAccountToken) {
 		return fmt.Errorf("Secret %q of the ShootState: its type is for tokens of ServiceAccounts, which are those of one seed", ref.Name)

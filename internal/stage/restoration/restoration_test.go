@@ -1,11 +1,12 @@
 package restoration
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,10 +25,10 @@ func TestObjectsOfExtensions(t *testing.T) {
 		"security.gardener.cloud/purpose": "workload-identity-token-requestor", "own": "label",
 	}
 	annotations := map[string]string{"serviceaccount.resources.gardener.cloud/name": "extension-victim", "kubernetes.io/service-account.name": "victim"}
-	const namespace = stagetest.Namespace
 	for name, tc := range map[string]struct {
 		object  client.Object
 		kind    string
+		name    string            // "evil" if it is empty
 		want    map[string]string // labels
 		refused string
 	}{
@@ -44,16 +45,18 @@ func TestObjectsOfExtensions(t *testing.T) {
 			object: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}, Type: corev1.SecretTypeServiceAccountToken}, kind: "Secret",
 			refused: "tokens of ServiceAccounts",
 		},
+		"a manifest":   {object: &corev1.Secret{}, kind: "Secret", name: "managedresource-extension-controlplane-seed-01234567", refused: "ManagedResources"},
 		"another kind": {object: &corev1.ServiceAccount{}, kind: "ServiceAccount", refused: "Secrets and ConfigMaps only"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.object.SetName("evil")
+			objectName := cmp.Or(tc.name, "evil")
+			tc.object.SetName(objectName)
 			tc.object.GetObjectKind().SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(tc.kind))
 			raw, err := json.Marshal(tc.object)
 			if err != nil {
 				t.Fatal(err)
 			}
-			ref := autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: tc.kind, Name: "evil"}
+			ref := autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: tc.kind, Name: objectName}
 			saved := &corev1beta1.ShootStateSpec{
 				Extensions: []corev1beta1.ExtensionResourceState{{
 					Kind: "Infrastructure", Name: new(stagetest.Name), Resources: []corev1beta1.NamedResourceReference{{Name: "a", ResourceRef: ref}},
@@ -65,7 +68,7 @@ func TestObjectsOfExtensions(t *testing.T) {
 			if tc.refused == "" && err != nil || tc.refused != "" && (err == nil || !strings.Contains(err.Error(), tc.refused)) {
 				t.Errorf("error is %v, want %q", err, tc.refused)
 			}
-			err = clusters.Seed.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "evil"}, tc.object)
+			err = clusters.Seed.Get(t.Context(), client.ObjectKey{Namespace: stagetest.Namespace, Name: objectName}, tc.object)
 			if tc.refused != "" {
 				if !apierrors.IsNotFound(err) {
 					t.Errorf("it is created: %v", err)
@@ -75,9 +78,19 @@ func TestObjectsOfExtensions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, tc.object.GetLabels()); diff != "" {
+			if diff := gocmp.Diff(tc.want, tc.object.GetLabels()); diff != "" {
 				t.Errorf("labels (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestCredentialsAreNoManifests(t *testing.T) {
+	clusters := stagetest.New(t)
+	saved := &corev1beta1.ShootStateSpec{Gardener: []corev1beta1.GardenerResourceData{{
+		Name: "managedresource-extension-controlplane-seed-01234567", Type: "secret", Data: runtime.RawExtension{Raw: []byte(`{"data":{"evil.yaml":"e30="}}`)},
+	}}}
+	if err := Credentials(clusters.Run(), saved).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "ManagedResources") {
+		t.Errorf("error is %v", err)
 	}
 }
