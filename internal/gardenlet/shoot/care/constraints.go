@@ -34,7 +34,8 @@ func constraints(shoot *corev1beta1.Shoot, o *observed, now time.Time) []corev1b
 	}
 	maintenance.Type = corev1beta1.ShootHibernationPossible
 	list = append(list, maintenance)
-	if !hibernated(shoot) && o.apiServerError == nil {
+	// A hibernated shoot has neither machines nor nodes.
+	if hibernated(shoot) || o.apiServerError == nil {
 		list = append(list, preservedMachines(o))
 		if o.nodesError == nil {
 			list = append(list, dualStackMigration(shoot, o))

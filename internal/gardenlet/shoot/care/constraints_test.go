@@ -86,7 +86,7 @@ func TestConstraints(t *testing.T) {
 		}},
 		"hibernated": {
 			change: func(s *corev1beta1.Shoot, o *observed) { hibernate(s); o.conversionCRDs = nil },
-			want:   statuses{converted: "", preserved: "", dual: ""},
+			want:   statuses{converted: ""},
 		},
 		"workerless":                     {change: func(s *corev1beta1.Shoot, _ *observed) { s.Spec.Provider.Workers = nil }, want: statuses{hibernation: "", preserved: "", dual: ""}},
 		"a CRD with two stored versions": {change: func(_ *corev1beta1.Shoot, o *observed) { o.conversionCRDs = []string{"things.example.com"} }, want: statuses{converted: no}},
