@@ -39,10 +39,9 @@ const (
 )
 
 var (
-	gardenGroups = []string{core, security, seedManagement, operations, settings}
-	read         = []string{"get", "list", "watch"}
-	write        = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
-	all          = []string{rbacv1.VerbAll}
+	read  = []string{"get", "list", "watch"}
+	write = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+	all   = []string{rbacv1.VerbAll}
 )
 
 // Objects returns the roles, the bindings to groups, the ConfigMap that all authenticated users may read, and the policies for what members
@@ -66,7 +65,9 @@ func landscapeRoles() []client.Object {
 	const admin, readGlobal, userAuth = "gardener.cloud:admin", "gardener.cloud:system:read-global-resources", "gardener.cloud:system:user-auth"
 	objects := []client.Object{
 		labelled(clusterRole(admin,
-			rule(gardenGroups, []string{rbacv1.ResourceAll}, all),
+			rule([]string{core, seedManagement, operations, settings}, []string{rbacv1.ResourceAll}, all),
+			// Not their subresource: tokens of WorkloadIdentities are access to accounts of infrastructures.
+			rule([]string{security}, []string{"credentialsbindings", "workloadidentities"}, all),
 			// The terminals of the dashboard, if it is installed.
 			rule([]string{dashboard}, []string{rbacv1.ResourceAll}, write),
 			rule([]string{kubernetes}, []string{"configmaps", "events", "namespaces", "resourcequotas", "secrets", "serviceaccounts", "serviceaccounts/token"}, write),
