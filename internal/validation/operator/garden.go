@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/Masterminds/semver/v3"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -113,6 +114,9 @@ func ValidateGardenUpdate(garden, old *operatorv1alpha1.Garden) field.ErrorList 
 	errs = append(errs, appendOnly(virtual.Networking.Services, oldVirtual.Networking.Services, path.Child("networking", "services"))...)
 	errs = append(errs, discoveryUpdate(garden, old, path.Child("gardener", "gardenerDiscoveryServer"))...)
 	errs = append(errs, encryptionUpdate(garden, old, path)...)
+	if apiequality.Semantic.DeepEqual(garden.Spec, old.Spec) {
+		return errs // A rule that is new must not keep anyone from changing finalizers and annotations of what is there.
+	}
 	return append(errs, validateSpec(garden)...)
 }
 
@@ -175,7 +179,9 @@ func runtimeCluster(garden *operatorv1alpha1.Garden, providers sets.Set[string],
 	}
 	networks := slices.Concat(nodes, pods, services)
 	errs = append(errs, cidr.Validate(networks...)...)
-	errs = append(errs, cidr.ValidateDisjoint(networks...)...)
+	// The networks of the virtual cluster are validated there.
+	virtual := cidr.List(specPath.Child("virtualCluster", "networking", "services"), garden.Spec.VirtualCluster.Networking.Services)
+	errs = append(errs, cidr.ValidateDisjoint(append(networks, virtual...)...)...)
 	errs = append(errs, cidr.Validate(cidr.List(networking.Child("blockCIDRs"), runtime.Networking.BlockCIDRs)...)...)
 
 	zones := sets.New[string]()

@@ -221,7 +221,10 @@ func TestGarden(t *testing.T) {
 		"a time window of seven hours": {change: window("220000+0100", "050000+0100"), want: []string{"invalid spec.virtualCluster.maintenance.timeWindow"}},
 		"a time window over midnight":  {change: window("233000+0000", "003000+0000")},
 		"a time window in two zones":   {change: window("220000+0100", "220000+0000")},
-		"services of three families":   {change: func(g *garden) { g.Spec.VirtualCluster.Networking.Services = []string{"10.0.0.0/16", "10.1.0.0/16"} }, want: []string{"invalid spec.virtualCluster.networking.services"}},
+		"services of three families": {change: func(g *garden) {
+			g.Spec.VirtualCluster.Networking.Services = []string{"100.64.0.0/16", "100.65.0.0/16"}
+		}, want: []string{"invalid spec.virtualCluster.networking.services"}},
+		"a service network that the runtime cluster has, too": {change: func(g *garden) { g.Spec.VirtualCluster.Networking.Services = g.Spec.RuntimeCluster.Networking.Services }, want: []string{"invalid spec.virtualCluster.networking.services[0]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, results(operator.ValidateGarden(validGarden(t, tc.change)))); diff != "" {
@@ -368,6 +371,10 @@ func TestGardenUpdate(t *testing.T) {
 		"complete without start":                                        {change: withOperation("rotate-ca-complete"), want: []string{"forbidden metadata.annotations[gardener.cloud/operation]"}},
 		"an unknown operation":                                          {change: withOperation("dance"), want: []string{"unsupported metadata.annotations[gardener.cloud/operation]"}},
 		"the same credentials twice":                                    {change: withOperation("rotate-ca-start;rotate-credentials-start"), want: []string{"invalid metadata.annotations[gardener.cloud/operation]"}},
+		"a finalizer of one that is not valid any more": {
+			before: func(g *garden) { g.Spec.RuntimeCluster.Ingress.Controller.Kind = "former" },
+			change: func(g *garden) { g.Finalizers = append(g.Finalizers, "example.com/a") },
+		},
 		"an operation in progress that the old object has": {
 			before: func(g *garden) {
 				withOperation("rotate-etcd-encryption-key-start")(g)
