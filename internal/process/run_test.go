@@ -9,10 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -40,7 +41,7 @@ server:
   healthProbes: {bindAddress: 127.0.0.1, port: %d}
   metrics: {bindAddress: 127.0.0.1, port: %d}
 debugging: {enableProfiling: true}
-featureGates: {Fast: true}
+featureGates: {Fast: true, Former: true}
 `, kubeconfig, health, metrics)
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
@@ -94,7 +95,13 @@ featureGates: {Fast: true}
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- component.Run(ctx, config, logr.Discard()) }()
+	var ineffective atomic.Int32
+	log := funcr.New(func(_, line string) {
+		if strings.Contains(line, `"Feature gate has no effect" "gate"="Former" "value"=true`) {
+			ineffective.Add(1)
+		}
+	}, funcr.Options{})
+	go func() { done <- component.Run(ctx, config, log) }()
 	select {
 	case <-leading:
 	case err := <-done:
@@ -103,6 +110,9 @@ featureGates: {Fast: true}
 		t.Fatal("it does not lead after a minute")
 	}
 
+	if n := ineffective.Load(); n != 1 {
+		t.Errorf("a feature gate without effect is logged %d times", n)
+	}
 	if err := e.Client.Get(t.Context(), leaseKey, lease); err != nil || *lease.Spec.HolderIdentity == "" {
 		t.Errorf("the Lease has no holder: %v", err)
 	}

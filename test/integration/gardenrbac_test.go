@@ -114,7 +114,7 @@ func testRoles(t *testing.T, e *env.Env) {
 				"create terminals.dashboard.gardener.cloud", "create customresourcedefinitions.apiextensions.k8s.io", "list events.events.k8s.io",
 				"delete certificatesigningrequests.certificates.k8s.io",
 			},
-			[]string{"create pods", "update certificatesigningrequests.certificates.k8s.io/approval"},
+			[]string{"create pods", "update certificatesigningrequests.certificates.k8s.io/approval", "create workloadidentities" + security + "/token"},
 		},
 		{
 			auditor, devNamespace,

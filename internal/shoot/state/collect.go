@@ -133,6 +133,15 @@ func CheckRestorable(ctx context.Context, seedAPI client.Reader, namespace strin
 		for _, resource := range state.Resources {
 			if ref := resource.ResourceRef; !Restorable(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), ref.Name) {
 				return fmt.Errorf("%s %q refers to %s %q in status.resources, and only Secrets and ConfigMaps can be restored, other than those of ManagedResources", state.Kind, *state.Name, ref.Kind, ref.Name)
+			} else if ref.Kind == "Secret" {
+				secret := &corev1.Secret{}
+				if err := seedAPI.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, secret); client.IgnoreNotFound(err) != nil {
+					return err
+				}
+				if secret.Type == corev1.SecretTypeServiceAccountToken {
+					return fmt.Errorf("%s %q refers to Secret %q in status.resources, and tokens of ServiceAccounts cannot be restored: they are for one seed",
+						state.Kind, *state.Name, ref.Name)
+				}
 			}
 		}
 	}

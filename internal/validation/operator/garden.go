@@ -34,7 +34,22 @@ var (
 func ValidateGarden(garden *operatorv1alpha1.Garden) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(&garden.ObjectMeta, false, apivalidation.NameIsDNSSubdomain, metadataPath)
 	errs = append(errs, operation(garden)...)
+	errs = append(errs, sharedNetworks(garden)...)
 	return append(errs, validateSpec(garden)...)
+}
+
+// sharedNetworks refuses service networks of the virtual cluster that overlap with networks of the runtime cluster.
+func sharedNetworks(garden *operatorv1alpha1.Garden) field.ErrorList {
+	runtime, path := garden.Spec.RuntimeCluster.Networking, specPath.Child("runtimeCluster", "networking")
+	networks := slices.Concat(
+		cidr.List(path.Child("nodes"), runtime.Nodes), cidr.List(path.Child("pods"), runtime.Pods), cidr.List(path.Child("services"), runtime.Services))
+	var errs field.ErrorList
+	for _, virtual := range cidr.List(specPath.Child("virtualCluster", "networking", "services"), garden.Spec.VirtualCluster.Networking.Services) {
+		for _, network := range networks {
+			errs = append(errs, cidr.ValidateDisjoint(network, virtual)...)
+		}
+	}
+	return errs
 }
 
 func validateSpec(garden *operatorv1alpha1.Garden) field.ErrorList {
@@ -114,6 +129,9 @@ func ValidateGardenUpdate(garden, old *operatorv1alpha1.Garden) field.ErrorList 
 	errs = append(errs, appendOnly(virtual.Networking.Services, oldVirtual.Networking.Services, path.Child("networking", "services"))...)
 	errs = append(errs, discoveryUpdate(garden, old, path.Child("gardener", "gardenerDiscoveryServer"))...)
 	errs = append(errs, encryptionUpdate(garden, old, path)...)
+	if len(sharedNetworks(old)) == 0 { // Networks cannot be removed.
+		errs = append(errs, sharedNetworks(garden)...)
+	}
 	if apiequality.Semantic.DeepEqual(garden.Spec, old.Spec) {
 		return errs // A rule that is new must not keep anyone from changing finalizers and annotations of what is there.
 	}
@@ -179,9 +197,7 @@ func runtimeCluster(garden *operatorv1alpha1.Garden, providers sets.Set[string],
 	}
 	networks := slices.Concat(nodes, pods, services)
 	errs = append(errs, cidr.Validate(networks...)...)
-	// The networks of the virtual cluster are validated there.
-	virtual := cidr.List(specPath.Child("virtualCluster", "networking", "services"), garden.Spec.VirtualCluster.Networking.Services)
-	errs = append(errs, cidr.ValidateDisjoint(append(networks, virtual...)...)...)
+	errs = append(errs, cidr.ValidateDisjoint(networks...)...)
 	errs = append(errs, cidr.Validate(cidr.List(networking.Child("blockCIDRs"), runtime.Networking.BlockCIDRs)...)...)
 
 	zones := sets.New[string]()

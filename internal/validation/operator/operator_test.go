@@ -375,6 +375,16 @@ func TestGardenUpdate(t *testing.T) {
 			before: func(g *garden) { g.Spec.RuntimeCluster.Ingress.Controller.Kind = "former" },
 			change: func(g *garden) { g.Finalizers = append(g.Finalizers, "example.com/a") },
 		},
+		"another service network that the runtime cluster has, too": {
+			change: func(g *garden) {
+				g.Spec.VirtualCluster.Networking.Services = append(g.Spec.VirtualCluster.Networking.Services, g.Spec.RuntimeCluster.Networking.Services...)
+			},
+			want: []string{"invalid spec.virtualCluster.networking.services", "invalid spec.virtualCluster.networking.services[1]"},
+		},
+		"a change of one with such a network": {
+			before: func(g *garden) { g.Spec.VirtualCluster.Networking.Services = g.Spec.RuntimeCluster.Networking.Services },
+			change: func(g *garden) { g.Spec.RuntimeCluster.Networking.BlockCIDRs = []string{"192.0.2.0/24"} },
+		},
 		"an operation in progress that the old object has": {
 			before: func(g *garden) {
 				withOperation("rotate-etcd-encryption-key-start")(g)

@@ -39,8 +39,8 @@ import (
 const (
 	certificateKey = "ca.crt" // in the ConfigMap and in the InternalSecret
 	privateKeyKey  = "ca.key" // in the InternalSecret
-	// clientKeyBits is the size of the keys of users. They are RSA keys, as gardenlogin refuses others, although those take more time. Certificates are
-	// valid for a day at most, so that the smallest size in use is enough.
+	// clientKeyBits is the size of the keys of users. They are RSA keys, as gardenlogin refuses others. They take longer to generate than those of elliptic
+	// curves; certificates are valid for a day at most, so that the smallest size in use is enough.
 	clientKeyBits = 2048
 	// clockSkew is by how much the clocks of a shoot's nodes may lag behind for a new certificate to be valid there.
 	clockSkew = time.Minute

@@ -132,7 +132,7 @@ func (u *updater) settings(from string) { //nolint:staticcheck // the fields are
 		unset()
 		u.changes = append(u.changes, change{
 			constants.EventShootKubernetesVersionMaintenance,
-			fmt.Sprintf("%s, which is removed, as it is not possible with Kubernetes %s", path, u.spec.Kubernetes.Version),
+			fmt.Sprintf("%s: it is removed, as it is not possible with Kubernetes %s", path, u.spec.Kubernetes.Version),
 		})
 	}
 	s := u.spec

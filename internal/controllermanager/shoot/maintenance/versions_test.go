@@ -270,7 +270,7 @@ func TestSettingsThatANewVersionDoesNotAccept(t *testing.T) {
 		if diff := cmp.Diff(want, spec); diff != "" {
 			t.Errorf("updated to %s, the spec is (-want +got):\n%s", to, diff)
 		}
-		if to == "1.35.5" && (len(u.changes) != 6 || u.changes[1].text != "spec.addons, which is removed, as it is not possible with Kubernetes 1.35.5") {
+		if to == "1.35.5" && (len(u.changes) != 6 || u.changes[1].text != "spec.addons: it is removed, as it is not possible with Kubernetes 1.35.5") {
 			t.Errorf("changes are %+v", u.changes)
 		}
 	}

@@ -276,6 +276,7 @@ func TestMayMigrate(t *testing.T) {
 		constraints []corev1beta1.Condition
 		bastion     *operationsv1alpha1.Bastion
 		inSeed      client.Object
+		secret      corev1.SecretType // of "kept", which is missing if this is empty
 		want        string
 	}{
 		"ready":                   {constraints: ready(corev1beta1.ConditionTrue)},
@@ -293,7 +294,11 @@ func TestMayMigrate(t *testing.T) {
 		"an extension that keeps a Secret": {constraints: ready(corev1beta1.ConditionTrue), inSeed: keeping("v1", "Secret")},
 		"an extension that keeps a Role": {
 			constraints: ready(corev1beta1.ConditionTrue), inSeed: keeping("rbac.authorization.k8s.io/v1", "Role"),
-			want: `Extension "dns" refers to Role "kept" in status.resources, and only Secrets and ConfigMaps can be restored`,
+			want: `Extension "dns" refers to Role "kept" in status.resources, and only Secrets and ConfigMaps can be restored, other than those of ManagedResources`,
+		},
+		"an extension that keeps a token of the seed": {
+			constraints: ready(corev1beta1.ConditionTrue), inSeed: keeping("v1", "Secret"), secret: corev1.SecretTypeServiceAccountToken,
+			want: `Extension "dns" refers to Secret "kept" in status.resources, and tokens of ServiceAccounts cannot be restored: they are for one seed`,
 		},
 		"another one has a machine": {constraints: ready(corev1beta1.ConditionTrue), inSeed: inSeed("shoot--dev--other")},
 	} {
@@ -308,6 +313,9 @@ func TestMayMigrate(t *testing.T) {
 			}
 			if tc.inSeed != nil {
 				seedObjects = append(seedObjects, tc.inSeed)
+			}
+			if tc.secret != "" {
+				seedObjects = append(seedObjects, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.shoot.Status.TechnicalID, Name: "kept"}, Type: tc.secret})
 			}
 			c := garden(t, objects...)
 			r := &reconciler{Values: Values{

@@ -425,7 +425,7 @@ func (p *pass) remove(ctx context.Context, name string, further ...client.Object
 		return fmt.Errorf("list Secrets of ManagedResource %q: %w", key, err)
 	}
 	for i := range secrets.Items {
-		if strings.HasPrefix(secrets.Items[i].Name, "managedresource-"+name+"-") {
+		if strings.HasPrefix(secrets.Items[i].Name, managedresource.SecretNamePrefix+name+"-") {
 			further = append(further, &secrets.Items[i])
 		}
 	}

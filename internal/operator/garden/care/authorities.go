@@ -65,7 +65,7 @@ func expiry(authorities []metav1.PartialObjectMetadata, now time.Time) *corev1be
 	slices.Sort(expiring)
 	return &corev1beta1.Condition{
 		Type: operatorv1alpha1.CACertificateValiditiesAcceptable, Status: corev1beta1.ConditionFalse, Reason: "ExpiringCACertificates",
-		Message: fmt.Sprintf("Rotate the CAs of the garden with the operations %s and %s. They are not valid for a year more: %s",
+		Message: fmt.Sprintf("Rotate the CAs of the garden with the operations %s and %s. They expire within a year: %s",
 			constants.OperationRotateCAStart, constants.OperationRotateCAComplete, strings.Join(expiring, ", ")),
 	}
 }

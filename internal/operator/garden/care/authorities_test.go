@@ -81,7 +81,7 @@ func TestExpiringCAs(t *testing.T) {
 	}
 	want := corev1beta1.Condition{
 		Type: condition, Status: corev1beta1.ConditionFalse, Reason: "ExpiringCACertificates",
-		Message: `Rotate the CAs of the garden with the operations rotate-ca-start and rotate-ca-complete. They are not valid for a year more: "ca-gardener" until 2036-11-29`,
+		Message: `Rotate the CAs of the garden with the operations rotate-ca-start and rotate-ca-complete. They expire within a year: "ca-gardener" until 2036-11-29`,
 	}
 	got.LastTransitionTime, got.LastUpdateTime = metav1.Time{}, metav1.Time{}
 	if diff := cmp.Diff(want, *got); diff != "" {
