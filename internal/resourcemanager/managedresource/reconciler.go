@@ -234,6 +234,8 @@ func (r *reconciler) manifests(ctx context.Context, mr *resourcesv1alpha1.Manage
 	m := &manifests{checksum: checksum(secrets), ignored: map[objectKey]bool{}}
 	for _, object := range decoded {
 		if object.GetAnnotations()[resourcesv1alpha1.Mode] == resourcesv1alpha1.ModeIgnore {
+			// It was applied in this namespace. In another one it would not be found, and be deleted. An error only matters for what is applied.
+			_ = r.place(object, mr.Status.Resources)
 			m.ignored[keyOf(object)] = true
 			continue
 		}
@@ -253,19 +255,13 @@ func (r *reconciler) items(mr *resourcesv1alpha1.ManagedResource, objects []*uns
 	var errs []error
 	twice := map[objectKey]bool{}
 	for _, object := range objects {
-		namespaced, err := r.target.live.IsObjectNamespaced(object)
+		name := describe(keyOf(object))
+		err := r.place(object, mr.Status.Resources)
 		switch {
 		case meta.IsNoMatchError(err):
-			errs = append(errs, fmt.Errorf("%s: the cluster has no kind %s of %s", describe(keyOf(object)), object.GetKind(), object.GetAPIVersion()))
-			// It cannot be applied, but it is desired, so it must not be deleted.
-			object.SetNamespace(namespaceBefore(object, mr.Status.Resources))
+			errs = append(errs, fmt.Errorf("%s: the cluster has no kind %s of %s", name, object.GetKind(), object.GetAPIVersion()))
 		case err != nil:
-			errs = append(errs, fmt.Errorf("%s: %w", describe(keyOf(object)), err))
-			object.SetNamespace(namespaceBefore(object, mr.Status.Resources))
-		case !namespaced:
-			object.SetNamespace("")
-		case object.GetNamespace() == "":
-			object.SetNamespace(metav1.NamespaceDefault)
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}
 		if key := keyOf(object); twice[key] {
 			errs = append(errs, fmt.Errorf("%s is in the manifests more than once", describe(key)))
@@ -278,6 +274,21 @@ func (r *reconciler) items(mr *resourcesv1alpha1.ManagedResource, objects []*uns
 		}})
 	}
 	return items, errs
+}
+
+// place sets the namespace of an object to the one that it has in the cluster. If the cluster does not return whether its kind is namespaced, it cannot be
+// applied, but it is desired, so it must not be deleted.
+func (r *reconciler) place(object *unstructured.Unstructured, before []resourcesv1alpha1.ObjectReference) error {
+	namespaced, err := r.target.live.IsObjectNamespaced(object)
+	switch {
+	case err != nil:
+		object.SetNamespace(namespaceBefore(object, before))
+	case !namespaced:
+		object.SetNamespace("")
+	case object.GetNamespace() == "":
+		object.SetNamespace(metav1.NamespaceDefault)
+	}
+	return err
 }
 
 // references are status.resources, in a stable order.
