@@ -1,6 +1,7 @@
 package managedresource
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -369,6 +370,9 @@ func (t *target) removeOne(ctx context.Context, ref resourcesv1alpha1.ObjectRefe
 		t.forget(key)
 		return true, 0, nil
 	}
+	if Truthy(object.GetAnnotations()[resourcesv1alpha1.KeepObject]) { // somebody wants to keep it, although the manifest does not say so
+		return true, 0, t.release(ctx, ref, r.origin)
+	}
 	if object.GetDeletionTimestamp() == nil {
 		if r.withClaims && key.Kind == "StatefulSet" {
 			// They are protected while pods use them. They have to be deleted first, as the selector is only in the StatefulSet.
@@ -395,9 +399,9 @@ func (t *target) removeOne(ctx context.Context, ref resourcesv1alpha1.ObjectRefe
 	return false, again, err
 }
 
-// finalize removes the finalizers of an object that has been in deletion for as long as its annotation says.
+// finalize removes the finalizers of an object that has been in deletion for as long as its annotation says. It may have got that later, because it was stuck.
 func (t *target) finalize(ctx context.Context, object *unstructured.Unstructured, ref resourcesv1alpha1.ObjectReference) (time.Duration, error) {
-	value := ref.Annotations[resourcesv1alpha1.FinalizeDeletionAfter]
+	value := cmp.Or(object.GetAnnotations()[resourcesv1alpha1.FinalizeDeletionAfter], ref.Annotations[resourcesv1alpha1.FinalizeDeletionAfter])
 	if value == "" || object.GetDeletionTimestamp() == nil || len(object.GetFinalizers()) == 0 {
 		return 0, nil
 	}
