@@ -57,6 +57,8 @@ func merge(desired, live *unstructured.Unstructured, last before, o mergeOptions
 			if o.keepReplicas || Truthy(desired.GetAnnotations()[resourcesv1alpha1.PreserveReplicas]) {
 				take(merged, live, "spec", "replicas")
 			}
+			// A manifest without a number leaves it to an autoscaler that need not be a HorizontalPodAutoscaler. The API server would set it to one.
+			takeDefault(merged, live, "spec", "replicas")
 			if Truthy(desired.GetAnnotations()[resourcesv1alpha1.PreserveResources]) {
 				keepResources(merged, live, "spec", "template", "spec")
 			}

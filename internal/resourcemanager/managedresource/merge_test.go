@@ -42,6 +42,16 @@ func TestMerge(t *testing.T) {
 			live:    `{apiVersion: v1, kind: Secret, metadata: {name: a, labels: {resources.gardener.cloud/purpose: token-requestor}, annotations: {serviceaccount.resources.gardener.cloud/token-renew-timestamp: later}}, data: {token: dA==, odd: eA==}}`,
 			want:    `{apiVersion: v1, kind: Secret, metadata: {name: a, labels: {resources.gardener.cloud/purpose: token-requestor}, annotations: {serviceaccount.resources.gardener.cloud/token-renew-timestamp: later}}, data: {token: dA==}}`,
 		},
+		"replicas that the manifest leaves open": {
+			desired: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {minReadySeconds: 5}}`,
+			live:    `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 4, minReadySeconds: 3}}`,
+			want:    `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 4, minReadySeconds: 5}}`,
+		},
+		"replicas that the manifest has": {
+			desired: `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a}, spec: {replicas: 1}}`,
+			live:    `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a}, spec: {replicas: 4}}`,
+			want:    `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a}, spec: {replicas: 1}}`,
+		},
 		"the resources of a CronJob": {
 			desired: `{apiVersion: batch/v1, kind: CronJob, metadata: {annotations: {resources.gardener.cloud/preserve-resources: "true"}}, spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: a, image: new}]}}}}}}`,
 			live:    `{apiVersion: batch/v1, kind: CronJob, metadata: {}, spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: a, image: old, resources: {requests: {cpu: 2}}}]}}}}}}`,
