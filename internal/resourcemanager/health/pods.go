@@ -27,8 +27,8 @@ const (
 	revisionAnnotation = "deployment.kubernetes.io/revision"
 )
 
-// oldPods finds pods of earlier revisions of Deployments that have not ended. Pods do not have the label of managed objects and there may be many,
-// so they are not cached: they are listed once per rollout, and if there are old ones, these are watched until they are gone.
+// oldPods finds pods of earlier revisions of Deployments that have not ended. There may be many Pods, so they are not
+// cached: they are listed once per rollout, and if there are old ones, these are watched until they are gone.
 type oldPods struct {
 	live client.WithWatch
 

@@ -115,6 +115,8 @@ func merge(desired, live *unstructured.Unstructured, last before, o mergeOptions
 				}
 			}
 		}
+		// The template is immutable, also that of a Job from before pods had this label.
+		take(merged, live, "spec", "template", "metadata", "labels", resourcesv1alpha1.ManagedBy)
 	case schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"},
 		schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}:
 		mergeNamed(merged, live, []string{"webhooks"}, []string{"clientConfig", "caBundle"})

@@ -42,6 +42,11 @@ func TestMerge(t *testing.T) {
 			live:    `{apiVersion: v1, kind: Secret, metadata: {name: a, labels: {resources.gardener.cloud/purpose: token-requestor}, annotations: {serviceaccount.resources.gardener.cloud/token-renew-timestamp: later}}, data: {token: dA==, odd: eA==}}`,
 			want:    `{apiVersion: v1, kind: Secret, metadata: {name: a, labels: {resources.gardener.cloud/purpose: token-requestor}, annotations: {serviceaccount.resources.gardener.cloud/token-renew-timestamp: later}}, data: {token: dA==}}`,
 		},
+		"the pods of a Job from before they had the label": {
+			desired: `{apiVersion: batch/v1, kind: Job, metadata: {}, spec: {template: {metadata: {labels: {own: a, resources.gardener.cloud/managed-by: gardener}}}}}`,
+			live:    `{apiVersion: batch/v1, kind: Job, metadata: {}, spec: {template: {metadata: {labels: {own: a, controller-uid: u}}}}}`,
+			want:    `{apiVersion: batch/v1, kind: Job, metadata: {}, spec: {template: {metadata: {labels: {own: a, controller-uid: u}}}}}`,
+		},
 		"replicas that the manifest leaves open": {
 			desired: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {minReadySeconds: 5}}`,
 			live:    `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 4, minReadySeconds: 3}}`,
