@@ -48,6 +48,8 @@ type Snapshotter struct {
 	metrics  *Metrics
 	report   func(ctx context.Context, kind snapshot.Kind, revision int64)
 	requests chan *request
+	// behind is whether etcd was at an earlier revision than the store.
+	behind bool
 }
 
 // New returns a snapshotter. It calls report each time that all changes up to a revision are in the store, even if nothing changed.
@@ -156,6 +158,11 @@ func (s *Snapshotter) run(ctx context.Context) error {
 		s.metrics.latest(chains[0].Full)
 	}
 	defer r.abandon()
+	if len(snapshots) > 0 {
+		if err := r.compare(ctx, snapshots[len(snapshots)-1].LastRevision); err != nil {
+			return err
+		}
+	}
 	if r.seen == 0 {
 		// Deltas need a full snapshot to start from.
 		if err := r.takeFull(ctx, false); err != nil {
@@ -176,6 +183,29 @@ func (s *Snapshotter) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// compare fails while etcd is at an earlier revision than the store, as with the volumes of several members that were all replaced by older copies. Changes
+// that get revisions a second time would be in no delta, and the next deltas would be added to data that etcd has never had. Once it is past them, another full
+// snapshot is the start.
+func (r *session) compare(ctx context.Context, stored int64) error {
+	revision, err := r.revision(ctx)
+	switch {
+	case err != nil:
+		return err
+	case revision < stored:
+		r.behind = true
+		r.metrics.changed()
+		return fmt.Errorf("etcd is at revision %d, and the store has snapshots up to revision %d: etcd runs with older data than its backup, and nothing is backed up; "+
+			"restore the backup, or remove the snapshots after revision %d from the store to keep the data of etcd", revision, stored, revision)
+	case !r.behind:
+		return nil
+	}
+	if err := r.takeFull(ctx, false); err != nil {
+		return err
+	}
+	r.behind = false
+	return nil
 }
 
 type compactedError struct{ revision int64 }
