@@ -299,7 +299,11 @@ func (r *session) untilFull() time.Duration {
 	if r.lastFull.IsZero() {
 		return 0
 	}
-	return max(0, r.config.FullSchedule.Next(r.lastFull.UTC()).Sub(r.clock.Now()))
+	last, now := r.lastFull, r.clock.Now()
+	if last.After(now) { // by the clock of a node that was wrong
+		last = now
+	}
+	return max(0, r.config.FullSchedule.Next(last.UTC()).Sub(now))
 }
 
 // read handles a response of the watch.
