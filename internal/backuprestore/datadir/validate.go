@@ -46,6 +46,8 @@ type Check struct {
 	State State
 	// Revision is the revision that valid data reaches at most, once etcd has replayed its log.
 	Revision int64
+	// Members is the number of members of the cluster, as valid data has them.
+	Members int
 	// Reason is why the data is corrupt.
 	Reason string
 }
@@ -65,12 +67,12 @@ func Validate(ctx context.Context, dir string) (Check, error) {
 		return Check{State: Corrupt, Reason: "there is a write-ahead log, but no database"}, nil
 	case !hasWAL:
 		// An etcd that is starting, or is connecting to the others, creates the log after the database.
-		if _, _, err := readDatabase(ctx, database); errors.Is(err, bolterrors.ErrTimeout) {
+		if _, err := readDatabase(ctx, database); errors.Is(err, bolterrors.ErrTimeout) {
 			return Check{}, fmt.Errorf("%s: %w", database, ErrInUse)
 		}
 		return Check{State: Corrupt, Reason: "there is a database, but no write-ahead log"}, nil
 	}
-	revision, applied, err := readDatabase(ctx, database)
+	found, err := readDatabase(ctx, database)
 	var logged uint64
 	if err == nil {
 		logged, err = readWAL(dir)
@@ -78,10 +80,10 @@ func Validate(ctx context.Context, dir string) (Check, error) {
 	var path *os.PathError
 	switch {
 	case err == nil:
-		if logged > applied {
-			revision += int64(logged - applied) // an entry adds one revision at most
+		if logged > found.applied {
+			found.revision += int64(logged - found.applied) // an entry adds one revision at most
 		}
-		return Check{State: Valid, Revision: revision}, nil
+		return Check{State: Valid, Revision: found.revision, Members: found.members}, nil
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return Check{}, fmt.Errorf("%s: %w", database, ErrInUse)
 	case errors.As(err, &path), ctx.Err() != nil:
@@ -90,9 +92,15 @@ func Validate(ctx context.Context, dir string) (Check, error) {
 	return Check{State: Corrupt, Reason: err.Error()}, nil
 }
 
-// readDatabase reads every key, as etcd does when it starts, and returns the latest revision, and the last entry of the log
-// that is in it.
-func readDatabase(ctx context.Context, file string) (revision int64, applied uint64, err error) {
+// contents are what is read from a database: the latest revision, the last entry of the log that is in it, and the number of members.
+type contents struct {
+	revision int64
+	applied  uint64
+	members  int
+}
+
+// readDatabase reads every key, as etcd does when it starts.
+func readDatabase(ctx context.Context, file string) (found contents, err error) {
 	// Damage shows as panics of the database, and as faults where a file ends too early for its memory map.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -102,16 +110,19 @@ func readDatabase(ctx context.Context, file string) (revision int64, applied uin
 	}()
 	db, err := bolt.Open(file, 0o600, &bolt.Options{ReadOnly: true, Timeout: lockTimeout})
 	if err != nil {
-		return 0, 0, fmt.Errorf("open database: %w", err)
+		return found, fmt.Errorf("open database: %w", err)
 	}
-	defer db.Close() //nolint:errcheck // opened for reading
-	revision = 1     // of an etcd without keys
+	defer db.Close()   //nolint:errcheck // opened for reading
+	found.revision = 1 // of an etcd without keys
 	err = db.View(func(tx *bolt.Tx) error {
 		return tx.ForEach(func(name []byte, bucket *bolt.Bucket) error {
 			isKeys, isMeta := string(name) == string(schema.Key.Name()), string(name) == string(schema.Meta.Name())
 			return bucket.ForEach(func(key, value []byte) error {
+				if string(name) == string(schema.Members.Name()) {
+					found.members++
+				}
 				if isMeta && string(key) == string(schema.MetaConsistentIndexKeyName) {
-					applied = binary.BigEndian.Uint64(value)
+					found.applied = binary.BigEndian.Uint64(value)
 				}
 				if !isKeys {
 					return nil
@@ -120,12 +131,12 @@ func readDatabase(ctx context.Context, file string) (revision int64, applied uin
 				if err := kv.Unmarshal(value); err != nil {
 					return fmt.Errorf("database: value of revision %x: %w", key, err)
 				}
-				revision = max(revision, mvcc.BytesToRev(key).Main)
+				found.revision = max(found.revision, mvcc.BytesToRev(key).Main)
 				return ctx.Err()
 			})
 		})
 	})
-	return revision, applied, err
+	return found, err
 }
 
 // readWAL reads what etcd replays when it starts, and returns the last entry.

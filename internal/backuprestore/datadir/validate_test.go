@@ -32,3 +32,15 @@ func TestStartingEtcdIsInUse(t *testing.T) {
 		t.Errorf("Validate() of one that is not = %+v, %v; want %s", check, err, Corrupt)
 	}
 }
+
+func TestMembersOfValidData(t *testing.T) {
+	work := t.TempDir()
+	r := Restore{Member: "a", PeerURLs: []string{"http://a:2380"}, InitialCluster: "a=http://a:2380,b=http://b:2380,c=http://c:2380", Token: "test"}
+	dir := filepath.Join(work, "data")
+	if err := r.createMember(work, dir); err != nil {
+		t.Fatal(err)
+	}
+	if check, err := Validate(t.Context(), dir); err != nil || check.State != Valid || check.Members != 3 {
+		t.Errorf("Validate() = %+v, %v; want %s, with 3 members", check, err, Valid)
+	}
+}

@@ -25,6 +25,8 @@ type Facts struct {
 	// Data is the state of the data directory, with Revision if it is valid.
 	Data     datadir.State
 	Revision int64
+	// Members is the number of members that valid data has.
+	Members int
 	// BackupRevision is the revision that the latest backup reaches; 0 if there is none.
 	BackupRevision int64
 	// Bootstrap is set for the member that forms a new cluster.
@@ -36,8 +38,9 @@ type Facts struct {
 // Decide returns the action for the observed state.
 func Decide(f Facts) Action {
 	switch {
-	case f.Data == datadir.Valid && (f.OthersHaveData || f.Revision >= f.BackupRevision):
-		// A member of several gets what it lacks from the others.
+	case f.Data == datadir.Valid && (f.OthersHaveData || f.Members > 1 || f.Revision >= f.BackupRevision):
+		// A member of several gets what it lacks from the others. They may have data although their Leases do not say it, as those are new. If it were
+		// restored, it would be a cluster of its own beside that of the others.
 		return Start
 	case f.Data == datadir.Valid:
 		// An older copy of the volume was restored: etcd would use revisions a second time for other changes.

@@ -95,7 +95,7 @@ func (s *Startup) facts(ctx context.Context) (Facts, string, error) {
 	if err != nil {
 		return Facts{}, "", fmt.Errorf("validate data directory: %w", err)
 	}
-	facts := Facts{Data: check.State, Revision: check.Revision, Bootstrap: s.Member == s.Config.Cluster.BootstrapMember}
+	facts := Facts{Data: check.State, Revision: check.Revision, Members: check.Members, Bootstrap: s.Member == s.Config.Cluster.BootstrapMember}
 	if check.State != datadir.Valid {
 		if err := s.Registry.ReportNoData(ctx); err != nil {
 			return Facts{}, "", fmt.Errorf("report that there is no data: %w", err)
