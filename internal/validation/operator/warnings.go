@@ -69,7 +69,7 @@ func GardenWarnings(garden *operatorv1alpha1.Garden) []string {
 
 // sizesCaches is whether watch caches are given a size in general.
 func sizesCaches(config *corev1beta1.WatchCacheSizes) bool {
-	return config != nil && config.Default != nil
+	return config != nil && config.Default != nil //nolint:staticcheck // it is warned about
 }
 
 // GardenUpdateWarnings returns those of a changed Garden, and one for each change that does nothing, as it is about volumes that exist.

@@ -118,7 +118,9 @@ func (u *updater) kubelet(worker *corev1beta1.Worker, auto bool) {
 
 // settings removes those that the API server does not accept for the new version of the control plane, so that a forced update does not fail because of
 // them, as in the original.
-func (u *updater) settings(from string) { //nolint:staticcheck // the fields are in use up to Kubernetes 1.34
+//
+//nolint:staticcheck // the fields are in use up to Kubernetes 1.34
+func (u *updater) settings(from string) {
 	before, err := semver.NewVersion(from)
 	after, errAfter := semver.NewVersion(u.spec.Kubernetes.Version)
 	since := semver.New(1, 35, 0, "", "")
