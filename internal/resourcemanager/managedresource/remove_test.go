@@ -14,7 +14,7 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 )
 
-// TestRemoveHeedsAnnotationsInTheCluster is about annotations that the manifest of an object does not have: somebody has annotated the object itself, as
+// TestRemoveHeedsAnnotationsInTheCluster is about annotations that the manifest of an object does not have: the object itself was annotated, as
 // its deletion would do harm, or as it is stuck.
 func TestRemoveHeedsAnnotationsInTheCluster(t *testing.T) {
 	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)

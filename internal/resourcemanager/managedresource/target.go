@@ -370,7 +370,7 @@ func (t *target) removeOne(ctx context.Context, ref resourcesv1alpha1.ObjectRefe
 		t.forget(key)
 		return true, 0, nil
 	}
-	if Truthy(object.GetAnnotations()[resourcesv1alpha1.KeepObject]) { // somebody wants to keep it, although the manifest does not say so
+	if Truthy(object.GetAnnotations()[resourcesv1alpha1.KeepObject]) { // the annotation may only be on the object in the cluster
 		return true, 0, t.release(ctx, ref, r.origin)
 	}
 	if object.GetDeletionTimestamp() == nil {

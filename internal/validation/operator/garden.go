@@ -133,7 +133,7 @@ func ValidateGardenUpdate(garden, old *operatorv1alpha1.Garden) field.ErrorList 
 		errs = append(errs, sharedNetworks(garden)...)
 	}
 	if apiequality.Semantic.DeepEqual(garden.Spec, old.Spec) {
-		return errs // A rule that is new must not keep anyone from changing finalizers and annotations of what is there.
+		return errs // Finalizers and annotations of a Garden that a new rule refuses can still be changed.
 	}
 	return append(errs, validateSpec(garden)...)
 }
