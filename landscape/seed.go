@@ -225,7 +225,7 @@ func retryReplaced(do func() error) error {
 	replaced := func(err error) bool {
 		var discovery *apiutil.ErrResourceDiscoveryFailed
 		// A webhook does not respond for a moment after its pod was replaced.
-		webhook := apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
+		webhook := kube.WebhookAway(err)
 		gone := utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err)
 		return errors.As(err, &discovery) || apierrors.IsServiceUnavailable(err) || webhook || gone
 	}

@@ -3,6 +3,7 @@ package kube
 import (
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -63,4 +64,9 @@ func Result(err error) (reconcile.Result, error) {
 		return reconcile.Result{RequeueAfter: retryConflictAfter}, nil
 	}
 	return reconcile.Result{}, err
+}
+
+// WebhookAway reports whether an API server has rejected a request as it could not call a webhook. It has no reason of its own for that.
+func WebhookAway(err error) bool {
+	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,6 +21,7 @@ import (
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/component/workload"
+	"gardener.cloud/gardener/internal/kube"
 	operatorextension "gardener.cloud/gardener/internal/operator/extension"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/internal/stage/dns"
@@ -41,13 +41,8 @@ func awaitExtension(timeout time.Duration, id, title string, run func(context.Co
 	task := flow.Await(timeout, id, title, run, after...)
 	away := task.RetryIf
 	task.Retry = wait.Backoff{Duration: time.Second, Factor: 2, Steps: 5, Jitter: 0.1}
-	task.RetryIf = func(err error) bool { return away(err) || webhookAway(err) }
+	task.RetryIf = func(err error) bool { return away(err) || kube.WebhookAway(err) }
 	return task
-}
-
-// webhookAway says whether an API server has rejected a request as it could not call a webhook. It has no reason of its own for that.
-func webhookAway(err error) bool {
-	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
 }
 
 // record is a name that leads to the gateway.
