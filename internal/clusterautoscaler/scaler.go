@@ -405,9 +405,9 @@ func (s *Scaler) up(ctx context.Context, st *state) (outcome, error) {
 	for _, name := range slices.Sorted(maps.Keys(result.Increases)) {
 		g := byName[name]
 		log.Info("Adding nodes", "group", name, "nodes", result.Increases[name])
-		from, to, err := s.increase(ctx, g, result.Increases[name])
-		if err != nil {
-			return outcome{}, err
+		var from, to int
+		if from, to, err = s.increase(ctx, g, result.Increases[name]); err != nil {
+			break // the pods of groups that grew get their events: for the next scan they only wait for a node
 		}
 		texts[name] = fmt.Sprintf("%s %d->%d (max: %d)", name, from, to, g.Max)
 		g.Target, g.Upcoming = to, g.Upcoming+to-from
@@ -418,10 +418,13 @@ func (s *Scaler) up(ctx context.Context, st *state) (outcome, error) {
 		s.metrics.ups.Add(float64(to - from))
 	}
 	s.report(st, result, texts)
+	if err != nil {
+		return outcome{}, err
+	}
 	return outcome{grown: len(result.Increases) > 0, cluster: in.Cluster, waiting: result.Waiting, nodes: names}, nil
 }
 
-// report records what happens for pods that are pending, once.
+// report records what happens for pods that are pending, once. texts are what became of the groups that grew.
 func (s *Scaler) report(st *state, result plan.UpPlan, texts map[string]string) {
 	reported := map[string]string{}
 	for _, pod := range st.pending {
@@ -429,7 +432,12 @@ func (s *Scaler) report(st *state, result plan.UpPlan, texts map[string]string) 
 		if groups := result.Triggered[pod]; len(groups) > 0 {
 			var parts []string
 			for _, name := range groups {
-				parts = append(parts, "{"+texts[name]+"}")
+				if text, grew := texts[name]; grew {
+					parts = append(parts, "{"+text+"}")
+				}
+			}
+			if len(parts) == 0 {
+				continue // the next scan tries again
 			}
 			s.events.Eventf(pod, corev1.EventTypeNormal, "TriggeredScaleUp", "pod triggered scale-up: [%s]", strings.Join(parts, " "))
 			continue

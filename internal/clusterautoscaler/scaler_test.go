@@ -106,6 +106,37 @@ func TestResourceExhausted(t *testing.T) {
 	}
 }
 
+// One of two groups cannot grow: the pod of the other has its event, as the next scan finds that it only waits for its node.
+func TestEventWhenAnotherGroupCannotGrow(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	first, second := pendingPod(clock.Now()), pendingPod(clock.Now())
+	second.Name, second.UID = "q", "q"
+	refused := errors.New("refused")
+	objects := append(append(emptyGroup("a", 0), emptyGroup("b", 0)...), machineManager())
+	seed := fake.NewClientBuilder().WithScheme(machineScheme(t)).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if object.GetName() == "b" {
+				return refused
+			}
+			return c.Patch(ctx, object, patch, options...)
+		},
+	}).Build()
+	s := newScaler(t, seed, fakeclient.NewClientset(first, second), clock, "--nodes=0:1:shoot.a", "--nodes=0:1:shoot.b")
+	events := record.NewFakeRecorder(10)
+	s.events = events
+	if err := s.Scan(t.Context()); !errors.Is(err, refused) {
+		t.Fatalf("scan: %v, want %v", err, refused)
+	}
+	close(events.Events)
+	var got []string
+	for event := range events.Events {
+		got = append(got, event)
+	}
+	if diff := cmp.Diff([]string{"Normal TriggeredScaleUp pod triggered scale-up: [{a 0->1 (max: 1)}]"}, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
 // A user gives a machine the priority of those that the autoscaler chooses: the machine-controller-manager does not delete it, so its group has as many
 // machines as it requests, and no replica is taken back. Only one that is marked, too, is deleted.
 func TestPriorityOfAUser(t *testing.T) {

@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -62,15 +60,26 @@ func testAutoscaling(t *testing.T, l *landscape, key client.ObjectKey, c cluster
 	c.awaitDeployment(t, "spread")
 	t.Logf("pods run after %s", time.Since(start).Round(time.Second))
 	c.awaitNodes(t, begin+1)
-	events := &corev1.EventList{}
-	if err := c.client.List(t.Context(), events, client.InNamespace("default")); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
-		return e.Reason == "TriggeredScaleUp" && strings.HasPrefix(e.InvolvedObject.Name, "spread-")
-	}) {
-		t.Error("no pod has an event that says that a node comes for it")
-	}
+	// An event that could not be written at once is written some seconds later.
+	eventually(t, func(ctx context.Context) error {
+		events := &corev1.EventList{}
+		if err := c.client.List(ctx, events); err != nil {
+			return err
+		}
+		var others []string
+		for _, e := range events.Items {
+			if e.Source.Component != "cluster-autoscaler" {
+				continue
+			}
+			text := fmt.Sprintf("%s %s/%s: %s", e.Reason, e.InvolvedObject.Namespace, e.InvolvedObject.Name, e.Message)
+			if e.Reason == "TriggeredScaleUp" {
+				t.Log(text)
+				return nil
+			}
+			others = append(others, text)
+		}
+		return fmt.Errorf("no pod has an event that says that a node comes for it; other events of the cluster-autoscaler: %q", others)
+	})
 	status := &corev1.ConfigMap{}
 	if err := c.client.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "cluster-autoscaler-status"}, status); err != nil || status.Data["status"] == "" {
 		t.Errorf("the status is %v, %v", status.Data, err)
