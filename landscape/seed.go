@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/mod/semver"
@@ -227,7 +228,9 @@ func retryReplaced(do func() error) error {
 		// A webhook does not respond for a moment after its pod was replaced.
 		webhook := kube.WebhookAway(err)
 		gone := utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err)
-		return errors.As(err, &discovery) || apierrors.IsServiceUnavailable(err) || webhook || gone
+		// The machine rejects packets to the load balancer's address until kube-proxy has an endpoint for it.
+		rejected := errors.Is(err, syscall.ENETUNREACH)
+		return errors.As(err, &discovery) || apierrors.IsServiceUnavailable(err) || webhook || gone || rejected
 	}
 	patience := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 1.2, Jitter: 0.1, Steps: 27} // more than two minutes
 	return retry.OnError(patience, replaced, do)
