@@ -22,6 +22,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
+	requester "gardener.cloud/gardener/internal/authorizer/client"
 )
 
 // Name is the name of the plugin.
@@ -161,11 +162,17 @@ func (p *Plugin) checkQuotas(ctx context.Context, a admission.Attributes, refs [
 	return nil
 }
 
-// checkProjectNamespace refuses a namespace that another Project has.
+// checkProjectNamespace refuses a namespace that another Project has, and that of the garden to users who are not its operators: with its labels, the
+// members of the Project would read the credentials in it, and without, settings of the Project are those of the Shoots there.
 func (p *Plugin) checkProjectNamespace(ctx context.Context, a admission.Attributes, project, old *corev1beta1.Project) error {
 	namespace := project.Spec.Namespace
 	if namespace == nil || old != nil && old.Spec.Namespace != nil && *old.Spec.Namespace == *namespace {
 		return nil
+	}
+	if *namespace == gardenNamespace {
+		if err := p.authorizeGarden(ctx, a); err != nil {
+			return err
+		}
 	}
 	projects := &corev1beta1.ProjectList{}
 	if err := p.GardenCache.List(ctx, projects, client.MatchingFields{"spec.namespace": *namespace}, initializer.Fresh); err != nil {
@@ -177,6 +184,24 @@ func (p *Plugin) checkProjectNamespace(ctx context.Context, a admission.Attribut
 		}
 	}
 	return nil
+}
+
+// authorizeGarden refuses users who may not update the namespace of the garden. An operator has given gardenadm a token for a shoot in that namespace.
+func (p *Plugin) authorizeGarden(ctx context.Context, a admission.Attributes) error {
+	user := a.GetUserInfo()
+	if shoot, ok := requester.OfShoot(user); ok && shoot.Type == requester.Gardenadm && shoot.Namespace == gardenNamespace {
+		return nil
+	}
+	decision, _, err := p.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: user, Verb: "update", APIVersion: "v1", Resource: "namespaces", Name: gardenNamespace, ResourceRequest: true,
+	})
+	switch {
+	case decision == authorizer.DecisionAllow:
+		return nil
+	case err != nil:
+		return apierrors.NewInternalError(fmt.Errorf("authorize %q to update Namespace %q: %w", user.GetName(), gardenNamespace, err))
+	}
+	return admission.NewForbidden(a, fmt.Errorf("spec.namespace: user %q may not update Namespace %q, so must not have a Project with it", user.GetName(), gardenNamespace))
 }
 
 // validateBucketDeletion refuses to delete buckets with entries.

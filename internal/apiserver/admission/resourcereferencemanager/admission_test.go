@@ -272,7 +272,19 @@ func TestOtherReferences(t *testing.T) {
 		"ControllerRegistration of nothing":   {request: admissiontest.Request{Object: registration("x")}, want: forbidden},
 		"Project with a namespace of its own": {request: admissiontest.Request{Object: project("new", "garden-new")}},
 		"Project with that of another":        {request: admissiontest.Request{Object: project("new", namespace)}, want: forbidden},
-		"Project that keeps its namespace":    {request: admissiontest.Request{Object: project("dev", namespace), Old: project("dev", namespace)}},
+		"Project with that of the garden":     {request: admissiontest.Request{Object: project("new", "garden")}, denied: "update namespaces", want: forbidden},
+		"Project that gets that of the garden": {
+			request: admissiontest.Request{Object: project("new", "garden"), Old: &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "new"}}}, denied: "update namespaces", want: forbidden,
+		},
+		"Project that keeps that of the garden": {request: admissiontest.Request{Object: project("garden", "garden"), Old: project("garden", "garden")}, denied: "update namespaces"},
+		"Project of operators":                  {request: admissiontest.Request{Object: project("garden", "garden")}},
+		"Project of gardenadm": {request: admissiontest.Request{
+			Object: project("garden", "garden"), User: "gardener.cloud:gardenadm:shoot:garden:root", Groups: []string{"gardener.cloud:system:shoots"},
+		}, denied: "update namespaces"},
+		"Project of gardenadm for another namespace": {request: admissiontest.Request{
+			Object: project("garden", "garden"), User: "gardener.cloud:gardenadm:shoot:garden-dev:root", Groups: []string{"gardener.cloud:system:shoots"},
+		}, denied: "update namespaces", want: forbidden},
+		"Project that keeps its namespace": {request: admissiontest.Request{Object: project("dev", namespace), Old: project("dev", namespace)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := validate(t, tc.request, tc.denied); admissiontest.Reason(err) != tc.want {
