@@ -23,6 +23,7 @@ import (
 	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
 	"gardener.cloud/gardener/internal/component/systemcomponent"
 	"gardener.cloud/gardener/internal/component/workload"
+	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/immutable"
 	"gardener.cloud/gardener/pkg/references"
 )
@@ -32,6 +33,10 @@ const (
 	ManagedResourceName = "shoot-core-kube-proxy"
 	// Name is the name of the service account. Names of DaemonSets begin with it.
 	Name = "kube-proxy"
+
+	// maxPools is of how many pools and versions there may be nodes, by their labels. Users of a shoot create Nodes with any labels, and all DaemonSets are
+	// in the memory of the gardenlet.
+	maxPools = 1000
 
 	healthPort  = 10256
 	metricsPort = 10249
@@ -96,12 +101,19 @@ func For(shoot *corev1beta1.Shoot, nodes []corev1.Node, image func(version, arch
 		v.Mode, v.FeatureGates = ptr.Deref(c.Mode, ""), c.FeatureGates
 	}
 	architectures := map[string]string{} // by pool
+	seen := map[Pool]bool{}
 	for i := range nodes {
 		labels := nodes[i].Labels
-		if pool, version := labels[constants.WorkerPool], labels[constants.WorkerKubernetesVersion]; pool != "" && version != "" {
-			v.Pools = append(v.Pools, Pool{Name: pool, Version: version})
-			architectures[pool] = labels[corev1.LabelArchStable]
+		pool := Pool{Name: labels[constants.WorkerPool], Version: labels[constants.WorkerKubernetesVersion]}
+		if pool.Name == "" || pool.Version == "" || seen[pool] {
+			continue
 		}
+		if len(seen) == maxPools {
+			return Values{}, errorcode.With(fmt.Errorf("nodes have labels of more than %d pools and versions, each of which needs a kube-proxy", maxPools),
+				corev1beta1.ErrorConfigurationProblem)
+		}
+		seen[pool] = true
+		v.Pools, architectures[pool.Name] = append(v.Pools, pool), labels[corev1.LabelArchStable]
 	}
 	for i := range shoot.Spec.Provider.Workers {
 		worker := &shoot.Spec.Provider.Workers[i]

@@ -2,6 +2,7 @@ package kubeproxy
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -16,6 +17,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/test/env"
 	"gardener.cloud/gardener/test/golden"
 )
@@ -105,6 +107,20 @@ func TestFor(t *testing.T) {
 		}}
 		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{})); diff != "" {
 			t.Errorf("For() (-want +got):\n%s", diff)
+		}
+	})
+	// Users create Nodes in the shoot, and the DaemonSets are in the memory of the gardenlet.
+	t.Run("labels of more pools than there can be are an error", func(t *testing.T) {
+		nodes := make([]corev1.Node, 0, 2*maxPools+1)
+		for i := range maxPools {
+			nodes = append(nodes, node(fmt.Sprint(i), "1.36.3"), node(fmt.Sprint(i), "1.36.3"))
+		}
+		if got, err := For(shoot, nodes, image); err != nil || len(got.Pools) != maxPools+len(shoot.Spec.Provider.Workers) {
+			t.Errorf("For() = %d pools, %v", len(got.Pools), err)
+		}
+		_, err := For(shoot, append(nodes, node("0", "1.35.4")), image)
+		if diff := cmp.Diff([]corev1beta1.ErrorCode{corev1beta1.ErrorConfigurationProblem}, errorcode.Of(err)); diff != "" {
+			t.Errorf("codes of %v (-want +got):\n%s", err, diff)
 		}
 	})
 	t.Run("a version without image is an error", func(t *testing.T) {
