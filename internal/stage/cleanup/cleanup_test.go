@@ -2,6 +2,7 @@ package cleanup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -232,5 +233,34 @@ func TestObjectsAreReadByPages(t *testing.T) {
 	}
 	if diff := cmp.Diff([]int64{pageSize, pageSize, pageSize}, limits); diff != "" {
 		t.Errorf("limits (-want +got):\n%s", diff)
+	}
+}
+
+// A program of users that responds for the API server of the shoot must not hold the worker by a list without an end.
+func TestEndlessLists(t *testing.T) {
+	for name, tc := range map[string]struct {
+		perPage, pages int
+	}{
+		"of objects":     {perPage: 1, pages: maxPages},
+		"of empty pages": {perPage: 0, pages: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pages := 0
+			shoot := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+				List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+					if pages++; pages > maxPages {
+						return errors.New("read on")
+					}
+					pods := list.(*corev1.PodList) //nolint:forcetypeassert // the test lists Pods
+					pods.Items, pods.Continue = make([]corev1.Pod, tc.perPage), "more"
+					return nil
+				},
+			})
+			k := kind{gvk: corev1.SchemeGroupVersion.WithKind("Pod"), list: &corev1.PodList{}}
+			_, err := k.each(t.Context(), shoot, func(client.Object) error { return nil })
+			if pages != tc.pages || !slices.Contains(errorcode.Of(err), corev1beta1.ErrorCleanupClusterResources) {
+				t.Errorf("each() returned %v after %d pages, want an error after %d", err, pages, tc.pages)
+			}
+		})
 	}
 }

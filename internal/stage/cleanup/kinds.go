@@ -34,6 +34,8 @@ const automanaged = "kube-aggregator.kubernetes.io/automanaged"
 const (
 	// pageSize is how many objects are read at a time: users decide how many there are, and how large.
 	pageSize = 100
+	// maxPages is how many pages are read at most. A million objects are more than a shoot can have: a program of users may respond for its API server.
+	maxPages = 10_000
 	// deletionsTimeout is the end of the deletions of one kind, and requestTimeout that of one of them. Webhooks that users create again and
 	// again can make each take long, while other shoots wait for the worker. The next pass goes on.
 	deletionsTimeout, requestTimeout = 3 * time.Minute, 10 * time.Second
@@ -157,7 +159,8 @@ func (k kind) newList() client.ObjectList {
 // whether the cluster serves the kind.
 func (k kind) each(ctx context.Context, shootClient client.Client, do func(client.Object) error) (served bool, err error) {
 	list := k.newList()
-	for next := ""; ; {
+	next := ""
+	for range maxPages {
 		if err := shootClient.List(ctx, list, client.Limit(pageSize), client.Continue(next)); meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			return false, nil
 		} else if err != nil {
@@ -174,7 +177,11 @@ func (k kind) each(ctx context.Context, shootClient client.Client, do func(clien
 		if next = list.GetContinue(); next == "" {
 			return true, nil
 		}
+		if meta.LenList(list) == 0 {
+			break
+		}
 	}
+	return true, errorcode.With(fmt.Errorf("list %s in the shoot: the list has no end", k.gvk.Kind), corev1beta1.ErrorCleanupClusterResources)
 }
 
 // includes is whether an object has to be deleted.
