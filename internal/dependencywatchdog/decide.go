@@ -101,7 +101,7 @@ func scale(dependents []dependent, to direction, now time.Time) (act []*appsv1.D
 		}
 		return *d.ScaleDown
 	}
-	dependents = slices.DeleteFunc(slices.Clone(dependents), func(d dependent) bool { return d.deployment.Annotations[component.AnnotationIgnore] == "true" })
+	dependents = slices.DeleteFunc(slices.Clone(dependents), func(d dependent) bool { return component.Ignored(d.deployment) })
 	slices.SortStableFunc(dependents, func(a, b dependent) int { return cmp.Compare(level(a).Level, level(b).Level) })
 	for _, d := range dependents {
 		switch to {

@@ -241,8 +241,11 @@ func TestScale(t *testing.T) {
 	all := []dependent{
 		of("runs", 1, nil), of("stopped-by-others", 0, nil), of("ours", 0, ours),
 		of("ignored", 1, map[string]string{"dependency-watchdog.gardener.cloud/ignore-scaling": "true"}),
+		of("ignored-in-another-spelling", 1, map[string]string{"dependency-watchdog.gardener.cloud/ignore-scaling": "True"}),
+		of("not-ignored", 1, map[string]string{"dependency-watchdog.gardener.cloud/ignore-scaling": "false"}),
+		of("not-a-value", 1, map[string]string{"dependency-watchdog.gardener.cloud/ignore-scaling": "yes"}),
 	}
-	for to, want := range map[direction][]string{up: {"ours"}, down: {"runs"}, stay: nil} {
+	for to, want := range map[direction][]string{up: {"ours"}, down: {"runs", "not-ignored", "not-a-value"}, stay: nil} {
 		act, _ := scale(all, to, now)
 		var got []string
 		for _, d := range act {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -37,7 +38,7 @@ const (
 	Access  = "shoot-access-" + Account
 	// ManagedResourceName is the name of the ManagedResource with TargetObjects.
 	ManagedResourceName = "shoot-core-dependency-watchdog"
-	// AnnotationReplicas on a Deployment is how many pods it has again when it is scaled up, and AnnotationIgnore with the value "true" excludes it.
+	// AnnotationReplicas on a Deployment is how many pods it has again when it is scaled up, and AnnotationIgnore with a true value excludes it, see Ignored.
 	AnnotationReplicas = "dependency-watchdog.gardener.cloud/replicas"
 	AnnotationIgnore   = "dependency-watchdog.gardener.cloud/ignore-scaling"
 
@@ -47,6 +48,12 @@ const (
 	roleProbe               = "gardener.cloud:target:" + Name
 	leaseNamespace          = "kube-node-lease"
 )
+
+// Ignored reports whether a Deployment is excluded from scaling. As in the original, all of Go's spellings of a true value count, such as "1" or "True".
+func Ignored(deployment *appsv1.Deployment) bool {
+	ignored, err := strconv.ParseBool(deployment.Annotations[AnnotationIgnore])
+	return err == nil && ignored
+}
 
 // Scaled are the names of the Deployments that the prober scales.
 func Scaled() []string {

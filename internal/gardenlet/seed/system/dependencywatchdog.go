@@ -101,7 +101,7 @@ func (s *run) release(ctx context.Context, key client.ObjectKey) error {
 			return client.IgnoreNotFound(err)
 		}
 		before := deployment.DeepCopy()
-		if deployment.Annotations[dependencywatchdog.AnnotationIgnore] != "true" && dependencywatchdog.Probed(cluster.Shoot) && ptr.Deref(deployment.Spec.Replicas, 1) == 0 {
+		if !dependencywatchdog.Ignored(deployment) && dependencywatchdog.Probed(cluster.Shoot) && ptr.Deref(deployment.Spec.Replicas, 1) == 0 {
 			dependencywatchdog.ScaleUp(deployment)
 		} else {
 			dependencywatchdog.Release(deployment)
