@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -104,7 +105,17 @@ func (s *Scaler) change(ctx context.Context, g *groupState, change func(*machine
 		if !change(d) {
 			return nil
 		}
-		if err := s.controlAPI.Patch(ctx, d, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		desired := d.DeepCopy()
+		err := s.controlAPI.Patch(ctx, d, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if err != nil && !apierrors.IsConflict(err) {
+			// Only the response may have got lost: then nodes come for pods that would have no event, or go although they get pods again.
+			if s.controlAPI.Get(ctx, client.ObjectKeyFromObject(desired), d) == nil && d.UID == desired.UID && d.Spec.Replicas == desired.Spec.Replicas &&
+				d.Annotations[machinev1alpha1.TriggerDeletionByMCM] == desired.Annotations[machinev1alpha1.TriggerDeletionByMCM] {
+				logf.FromContext(ctx).Info("A MachineDeployment was changed, although the API server did not say so", "group", g.Name, "error", err.Error())
+				err = nil
+			}
+		}
+		if err != nil {
 			return err
 		}
 		s.wrote[d.UID] = d.Generation

@@ -82,7 +82,7 @@ func Run(ctx context.Context, o Options, c Clusters, newSimulator NewSimulator) 
 	}
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	defer broadcaster.Shutdown()
-	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: shoot.CoreV1().Events("")})
+	broadcaster.StartRecordingToSink(sink{&typedcorev1.EventSinkImpl{Interface: shoot.CoreV1().Events("")}})
 	s := New(Values{
 		Options: o, Namespace: c.Namespace, Shoot: shoot, Factory: factory, Simulator: simulator, ControlCache: control, ControlAPI: api, Clock: c.Clock,
 		Events: broadcaster.NewRecorder(clientgoscheme.Scheme, corev1.EventSource{Component: Name}),

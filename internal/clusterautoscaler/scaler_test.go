@@ -137,6 +137,48 @@ func TestEventWhenAnotherGroupCannotGrow(t *testing.T) {
 	}
 }
 
+// A group grows, and the response gets lost: the pod has its event, as the next scan finds that it only waits for its node. If the change was not made, the
+// next scan makes it.
+func TestResponseThatIsLost(t *testing.T) {
+	lost := errors.New("connection lost")
+	for name, tc := range map[string]struct {
+		changed bool
+		want    []string
+	}{
+		"the change was made": {true, []string{"Normal TriggeredScaleUp pod triggered scale-up: [{a 0->1 (max: 1)}]"}},
+		"it was not":          {false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakeClock(time.Now())
+			seed := fake.NewClientBuilder().WithScheme(machineScheme(t)).WithObjects(append(emptyGroup("a", 0), machineManager())...).WithInterceptorFuncs(interceptor.Funcs{
+				Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+					if tc.changed {
+						copied := object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // it is one
+						if err := c.Patch(ctx, copied, patch, options...); err != nil {
+							return err
+						}
+					}
+					return lost
+				},
+			}).Build()
+			s := newScaler(t, seed, fakeclient.NewClientset(pendingPod(clock.Now())), clock, "--nodes=0:1:shoot.a")
+			events := record.NewFakeRecorder(10)
+			s.events = events
+			if err := s.Scan(t.Context()); errors.Is(err, lost) == tc.changed {
+				t.Errorf("scan: %v", err)
+			}
+			close(events.Events)
+			var got []string
+			for event := range events.Events {
+				got = append(got, event)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // A user gives a machine the priority of those that the autoscaler chooses: the machine-controller-manager does not delete it, so its group has as many
 // machines as it requests, and no replica is taken back. Only one that is marked, too, is deleted.
 func TestPriorityOfAUser(t *testing.T) {
