@@ -122,25 +122,32 @@ func (s *Scaler) continueDrains(ctx context.Context, st *state) error {
 			delete(s.draining, name)
 			continue
 		}
-		if preserved(st.owners[name], node.Node) { // only since then
-			delete(s.draining, name)
-			delete(s.since, name)
-			errs = append(errs, s.untaint(ctx, name))
+		if g.Rolling || preserved(st.owners[name], node.Node) { // only since then
+			errs = append(errs, s.stopDrains(ctx, name))
 			continue
 		}
 		left, failure := s.evict(ctx, d, node, st.now)
 		switch {
 		case failure != nil:
-			delete(s.draining, name)
-			delete(s.since, name)
 			s.lastFail = st.now
 			s.metrics.failedDowns.Inc()
 			logf.FromContext(ctx).Info("Draining node failed", "node", name, "reason", failure.Error())
 			s.events.Eventf(node.Node, corev1.EventTypeWarning, "ScaleDownFailed", "failed to drain the node, aborting ScaleDown: %v", failure)
-			errs = append(errs, s.untaint(ctx, name))
+			errs = append(errs, s.stopDrains(ctx, name))
 		case left == 0:
 			errs = append(errs, s.removeNodes(ctx, st, g, []string{name}, "underutilized"))
 		}
+	}
+	return errors.Join(errs...)
+}
+
+// stopDrains stops to drain nodes, which get pods again.
+func (s *Scaler) stopDrains(ctx context.Context, nodes ...string) error {
+	var errs []error
+	for _, name := range nodes {
+		delete(s.draining, name)
+		delete(s.since, name)
+		errs = append(errs, s.untaint(ctx, name))
 	}
 	return errors.Join(errs...)
 }

@@ -220,7 +220,10 @@ func (s *Scaler) Scan(ctx context.Context) (err error) {
 	}
 	healthy := s.healthy(st)
 	s.metrics.observe(st, healthy, s.options)
-	if !healthy {
+	if !healthy { // pods that are evicted may find no other node, and nodes that are idle now may be needed when the others are back
+		minor = append(minor, s.stopDrains(ctx, slices.Sorted(maps.Keys(s.draining))...))
+		clear(s.since)
+		s.drains.Store(0)
 		minor = append(minor, s.writeStatus(ctx, st, false))
 		return nil
 	}

@@ -555,6 +555,60 @@ func TestStoppedDuringADrain(t *testing.T) {
 	}
 }
 
+// While a node is drained, another one stops being ready, so that the cluster is not healthy, or its machines begin to be replaced: the node gets pods again,
+// and is not needed only from when that is over.
+func TestDrainsThatStop(t *testing.T) {
+	for name, change := range map[string]func(other *corev1.Node, d *machinev1alpha1.MachineDeployment){
+		"the cluster is not healthy": func(other *corev1.Node, _ *machinev1alpha1.MachineDeployment) { other.Status.Conditions = nil },
+		"machines are replaced": func(_ *corev1.Node, d *machinev1alpha1.MachineDeployment) {
+			d.Status.Replicas, d.Status.UpdatedReplicas = 2, 1
+			d.Status.Conditions = []machinev1alpha1.MachineDeploymentCondition{
+				{Type: machinev1alpha1.MachineDeploymentProgressing, Status: machinev1alpha1.ConditionTrue, Reason: "MachineSetUpdated"},
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node, machine := idleNode("n", "a")
+			other, itsMachine := idleNode("other", "a")
+			other.Annotations = map[string]string{plan.ScaleDownDisabled: "true"}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "default", Name: "p", UID: "p", OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "r", UID: "r", Controller: new(true)}},
+			}, Spec: corev1.PodSpec{NodeName: "n"}}
+			group := emptyGroup("a", 2)
+			seed := fake.NewClientBuilder().WithScheme(machineScheme(t)).WithObjects(append(group, machineManager(), machine, itsMachine)...).Build()
+			shoot := fakeclient.NewClientset(node, other, pod)
+			s := newScaler(t, seed, shoot, clocktesting.NewFakeClock(time.Now()), "--nodes=0:3:shoot.a", "--scale-down-unneeded-time=0s",
+				"--ok-total-unready-count=0", "--max-total-unready-percentage=10")
+			if err := s.Scan(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if !isTainted(t, shoot, "n") {
+				t.Fatal("the node is not drained")
+			}
+			deployment := &machinev1alpha1.MachineDeployment{}
+			if err := seed.Get(t.Context(), client.ObjectKeyFromObject(group[0]), deployment); err != nil {
+				t.Fatal(err)
+			}
+			change(other, deployment)
+			nodes := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+			s.nodes = corelisters.NewNodeLister(nodes)
+			current, err := shoot.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
+			if err := errors.Join(err, seed.Update(t.Context(), deployment), nodes.Add(current), nodes.Add(other)); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Scan(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if isTainted(t, shoot, "n") || len(s.draining) > 0 {
+				t.Error("the node is still tainted")
+			}
+			if len(s.since) > 0 {
+				t.Errorf("nodes are not needed since %v", s.since)
+			}
+		})
+	}
+}
+
 // emptyGroup is a group without nodes.
 func emptyGroup(name string, replicas int32) []client.Object {
 	d := &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name}}
