@@ -7,11 +7,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
@@ -41,7 +45,8 @@ type Inputs struct {
 func Tasks(in Inputs) []flow.Task {
 	switch {
 	case !in.Desired:
-		return []flow.Task{flow.Await(stage.PodsTimeout, "stale-cluster-autoscaler", "Deleting unused cluster-autoscaler", remove(in.Run), "namespace")}
+		stale := flow.Await(stage.PodsTimeout, "stale-cluster-autoscaler", "Deleting unused cluster-autoscaler", remove(in.Run, !in.Hibernates), "namespace")
+		return []flow.Task{stale.IfPresent("kube-apiserver-ready")} // nodes are read
 	case in.Hibernates:
 		return []flow.Task{flow.Await(stage.PodsTimeout, "stop-cluster-autoscaler", "Scaling down cluster-autoscaler", in.stop, "credentials", "infrastructure")}
 	}
@@ -53,7 +58,7 @@ func Tasks(in Inputs) []flow.Task {
 
 // Deletion returns the task that deletes the cluster-autoscaler of a cluster that is deleted: it must not start machines for pods that are deleted.
 func Deletion(run *stage.Run, after ...string) flow.Task {
-	return flow.Await(stage.PodsTimeout, "cluster-autoscaler-gone", "Deleting cluster-autoscaler", remove(run), after...)
+	return flow.Await(stage.PodsTimeout, "cluster-autoscaler-gone", "Deleting cluster-autoscaler", remove(run, false), after...)
 }
 
 // errTooEarly is the error of a task that should come after the task worker-deployed.
@@ -131,8 +136,8 @@ func (in Inputs) machines(ctx context.Context) (int, error) {
 }
 
 // remove returns what a task does that deletes the cluster-autoscaler, if there is one. The pods end first, and what a repetition recognizes it by is deleted
-// last.
-func remove(run *stage.Run) func(context.Context) error {
+// last. If nodes stay, they get pods again.
+func remove(run *stage.Run, nodesStay bool) func(context.Context) error {
 	return func(ctx context.Context) error {
 		exists := false
 		for name, object := range map[string]client.Object{clusterautoscaler.Name: &appsv1.Deployment{}, clusterautoscaler.ManagedResourceName: &resourcesv1alpha1.ManagedResource{}} {
@@ -152,6 +157,11 @@ func remove(run *stage.Run) func(context.Context) error {
 		if err := run.PodsGone(ctx, clusterautoscaler.Labels()); err != nil {
 			return err
 		}
+		if nodesStay {
+			if err := untaint(ctx, run); err != nil {
+				return err
+			}
+		}
 		objects, err := clusterautoscaler.Objects(clusterautoscaler.Values{Namespace: run.Namespace})
 		if err != nil {
 			return err
@@ -161,4 +171,34 @@ func remove(run *stage.Run) func(context.Context) error {
 		}
 		return run.DeleteManaged(ctx, clusterautoscaler.ManagedResourceName)
 	}
+}
+
+// untaint removes the taints of a cluster-autoscaler that was killed while it drained nodes: otherwise, it has removed them itself. A node that cannot be
+// changed, such as by a webhook of a user, keeps it: that is no reason for the cluster to stay as it is.
+func untaint(ctx context.Context, run *stage.Run) error {
+	shootClient, err := run.Target.Client(ctx)
+	if err != nil {
+		return err
+	}
+	nodes := &corev1.NodeList{}
+	if err := shootClient.List(ctx, nodes); err != nil {
+		return fmt.Errorf("list nodes: %w", err)
+	}
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		if !slices.ContainsFunc(node.Spec.Taints, clusterautoscaler.OfRemoval) {
+			continue
+		}
+		if err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			if err := shootClient.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
+				return client.IgnoreNotFound(err)
+			}
+			before := node.DeepCopy()
+			node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, clusterautoscaler.OfRemoval)
+			return client.IgnoreNotFound(shootClient.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
+		}); err != nil {
+			logf.FromContext(ctx).Error(err, "Node stays tainted, although it is not drained any more", "node", node.Name)
+		}
+	}
+	return nil
 }

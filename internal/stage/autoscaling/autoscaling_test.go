@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -71,6 +73,7 @@ func inputs(c client.WithWatch) Inputs {
 	return Inputs{
 		Run: &stage.Run{
 			SeedAPI: c, Namespace: stagetest.Namespace, Name: stagetest.Name, FieldManager: "gardenlet", Clock: clock.RealClock{},
+			Target: stage.NewConnectedTarget(fake.NewClientBuilder().WithScheme(c.Scheme()).Build(), stagetest.Discover),
 			Autoscalers: func(objects []client.Object) []client.Object {
 				return workload.ControlPlaneAutoscalers(objects, func(string) workload.Autoscaling { return workload.Autoscaling{} })
 			},
@@ -227,6 +230,75 @@ func TestNothingIsLeft(t *testing.T) {
 				if diff := cmp.Diff(before, objects(t, c)); diff != "" {
 					t.Errorf("objects (-want +got):\n%s", diff)
 				}
+			}
+		})
+	}
+}
+
+// The cluster-autoscaler was killed while it drained a node, and no pool is elastic any more: the node gets pods again. One that a webhook protects keeps its
+// taint, and the shoot is reconciled nevertheless. For nodes that go, none is asked.
+func TestNodesGetPodsAgain(t *testing.T) {
+	const drained, candidate, own = "ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "example.com/own"
+	node := func(name string, taints ...string) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		for _, key := range taints {
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
+		}
+		return n
+	}
+	for name, tc := range map[string]struct {
+		hibernates bool
+		id         string
+		want       map[string][]string
+	}{
+		"they stay":            {id: "stale-cluster-autoscaler", want: map[string][]string{"drained": {own}, "idle": nil, "protected": {drained}, "usual": {own}}},
+		"the shoot hibernates": {hibernates: true, id: "stale-cluster-autoscaler"},
+		"it is deleted":        {id: "cluster-autoscaler-gone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputs(seed(t, interceptor.Funcs{}))
+			in.Desired, in.Hibernates = false, tc.hibernates
+			conflict := true
+			shoot := fake.NewClientBuilder().WithScheme(in.Run.SeedAPI.Scheme()).WithObjects(
+				node("drained", drained, own), node("idle", candidate), node("protected", drained), node("usual", own),
+			).WithInterceptorFuncs(interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+					if tc.want == nil {
+						t.Error("nodes are read")
+					}
+					return c.List(ctx, list, options...)
+				},
+				Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+					if object.GetName() == "protected" {
+						return errors.New("refused")
+					}
+					if conflict {
+						conflict = false
+						return apierrors.NewConflict(corev1.Resource("nodes"), object.GetName(), nil)
+					}
+					return c.Patch(ctx, object, patch, options...)
+				},
+			}).Build()
+			in.Run.Target = stage.NewConnectedTarget(shoot, stagetest.Discover)
+			if err := in.apply(t.Context(), 1, nil); err != nil {
+				t.Fatal(err)
+			}
+			if err := stagetest.RunTask(t.Context(), t, append(Tasks(in), Deletion(in.Run)), tc.id); err != nil {
+				t.Fatal(err)
+			}
+			got := map[string][]string{}
+			for name := range tc.want {
+				n := &corev1.Node{}
+				if err := shoot.Get(t.Context(), client.ObjectKey{Name: name}, n); err != nil {
+					t.Fatal(err)
+				}
+				got[name] = nil
+				for _, taint := range n.Spec.Taints {
+					got[name] = append(got[name], taint.Key)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("taints (-want +got):\n%s", diff)
 			}
 		})
 	}
