@@ -70,10 +70,10 @@ func spreadTemplate(pod *corev1.Pod) {
 	}
 }
 
-// mountToken mounts a token into pods whose service account disables the default one.
+// mountToken mounts a token into pods whose service account disables the default one, unless they refuse a token themselves.
 func mountToken(ctx context.Context, target client.Reader, pod *corev1.Pod, seconds int64) error {
 	name := pod.Spec.ServiceAccountName
-	if pod.Labels[resourcesv1alpha1.ProjectedTokenSkip] == "true" || name == "" || name == "default" ||
+	if pod.Labels[resourcesv1alpha1.ProjectedTokenSkip] == "true" || !ptr.Deref(pod.Spec.AutomountServiceAccountToken, true) || name == "" || name == "default" ||
 		slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return strings.HasPrefix(v.Name, tokenVolumePrefix) }) {
 		return nil
 	}

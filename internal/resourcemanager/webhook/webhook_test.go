@@ -226,6 +226,8 @@ func TestMountToken(t *testing.T) {
 		"that does not want it": {pod("own", func(p *corev1.Pod) {
 			p.Labels = map[string]string{"projected-token-mount.resources.gardener.cloud/skip": "true"}
 		}), 0},
+		"that refuses any":     {pod("own", func(p *corev1.Pod) { p.Spec.AutomountServiceAccountToken = new(false) }), 0},
+		"that asks for one":    {pod("own", func(p *corev1.Pod) { p.Spec.AutomountServiceAccountToken = new(true) }), 43200},
 		"that has one already": {pod("own", func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: "kube-api-access-x"}} }), 0},
 		"that says for how long": {pod("own", func(p *corev1.Pod) {
 			p.Annotations = map[string]string{"projected-token-mount.resources.gardener.cloud/expiration-seconds": "600"}
