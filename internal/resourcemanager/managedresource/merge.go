@@ -126,7 +126,11 @@ func merge(desired, live *unstructured.Unstructured, last before, o mergeOptions
 			take(merged, live, "rules")
 		}
 	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
-		takeDefault(merged, live, "spec", "conversion", "webhook", "clientConfig", "caBundle")
+		// Where there is no webhook any more, one with only a CA bundle would be invalid.
+		clientConfig := []string{"spec", "conversion", "webhook", "clientConfig"}
+		if _, converts, _ := unstructured.NestedMap(desired.Object, clientConfig...); converts {
+			takeDefault(merged, live, append(clientConfig, "caBundle")...)
+		}
 	}
 	return merged
 }

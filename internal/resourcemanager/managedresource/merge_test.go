@@ -57,6 +57,21 @@ func TestMerge(t *testing.T) {
 			live:    `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a}, spec: {replicas: 4}}`,
 			want:    `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a}, spec: {replicas: 1}}`,
 		},
+		"the CA bundle of a conversion": {
+			desired: `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}, spec: {conversion: {strategy: Webhook, webhook: {clientConfig: {url: u}}}}}`,
+			live:    `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}, spec: {conversion: {strategy: Webhook, webhook: {clientConfig: {url: v, caBundle: Yw==}}}}}`,
+			want:    `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}, spec: {conversion: {strategy: Webhook, webhook: {clientConfig: {url: u, caBundle: Yw==}}}}}`,
+		},
+		"a conversion that the manifest no longer has": {
+			desired: `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}, spec: {scope: Cluster}}`,
+			live:    `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}, spec: {scope: Cluster, conversion: {strategy: Webhook, webhook: {clientConfig: {url: v, caBundle: Yw==}}}}}`,
+			want:    `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}, spec: {scope: Cluster}}`,
+		},
+		"a conversion that is none any more": {
+			desired: `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}, spec: {conversion: {strategy: None}}}`,
+			live:    `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}, spec: {conversion: {strategy: Webhook, webhook: {clientConfig: {url: v, caBundle: Yw==}}}}}`,
+			want:    `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}, spec: {conversion: {strategy: None}}}`,
+		},
 		"the resources of a CronJob": {
 			desired: `{apiVersion: batch/v1, kind: CronJob, metadata: {annotations: {resources.gardener.cloud/preserve-resources: "true"}}, spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: a, image: new}]}}}}}}`,
 			live:    `{apiVersion: batch/v1, kind: CronJob, metadata: {}, spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: a, image: old, resources: {requests: {cpu: 2}}}]}}}}}}`,
