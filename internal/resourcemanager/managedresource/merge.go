@@ -178,7 +178,8 @@ func mergeService(merged, live *unstructured.Unstructured) {
 		}
 	}
 	if wanted == "LoadBalancer" && have == wanted {
-		for _, field := range []string{"loadBalancerClass", "allocateLoadBalancerNodePorts", "externalTrafficPolicy", "healthCheckNodePort"} {
+		// Some controllers of load balancers write the address that they have allocated to loadBalancerIP.
+		for _, field := range []string{"loadBalancerClass", "loadBalancerIP", "allocateLoadBalancerNodePorts", "externalTrafficPolicy", "healthCheckNodePort"} {
 			takeDefault(merged, live, "spec", field)
 		}
 	}

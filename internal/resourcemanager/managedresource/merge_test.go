@@ -72,6 +72,21 @@ func TestMerge(t *testing.T) {
 			live:    `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}, spec: {conversion: {strategy: Webhook, webhook: {clientConfig: {url: v, caBundle: Yw==}}}}}`,
 			want:    `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}, spec: {conversion: {strategy: None}}}`,
 		},
+		"the address that a controller has allocated for a load balancer": {
+			desired: `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: LoadBalancer}}`,
+			live:    `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: LoadBalancer, loadBalancerIP: 10.0.0.7}}`,
+			want:    `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: LoadBalancer, loadBalancerIP: 10.0.0.7}}`,
+		},
+		"an address for a load balancer that the manifest has": {
+			desired: `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: LoadBalancer, loadBalancerIP: 10.0.0.8}}`,
+			live:    `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: LoadBalancer, loadBalancerIP: 10.0.0.7}}`,
+			want:    `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: LoadBalancer, loadBalancerIP: 10.0.0.8}}`,
+		},
+		"the address of a Service that is no load balancer any more": {
+			desired: `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: ClusterIP}}`,
+			live:    `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: LoadBalancer, loadBalancerIP: 10.0.0.7}}`,
+			want:    `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: ClusterIP}}`,
+		},
 		"the resources of a CronJob": {
 			desired: `{apiVersion: batch/v1, kind: CronJob, metadata: {annotations: {resources.gardener.cloud/preserve-resources: "true"}}, spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: a, image: new}]}}}}}}`,
 			live:    `{apiVersion: batch/v1, kind: CronJob, metadata: {}, spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: a, image: old, resources: {requests: {cpu: 2}}}]}}}}}}`,
