@@ -394,6 +394,7 @@ func (w *testCluster) webhooks(t *testing.T) {
 	if *d.Spec.Replicas != 2 || len(d.Spec.Template.Spec.TopologySpreadConstraints) != 2 {
 		t.Errorf("the Deployment is admitted as %+v", d.Spec)
 	}
+	w.fewerZones(t, d)
 	autoscaler := &unstructured.Unstructured{}
 	autoscaler.SetGroupVersionKind(workload.AutoscalerKind)
 	autoscaler.SetNamespace("hooks")
@@ -414,6 +415,24 @@ func (w *testCluster) webhooks(t *testing.T) {
 	if err := w.DeleteAllOf(t.Context(), &apiextensionsv1.CustomResourceDefinition{}, client.MatchingLabels{"gardener.cloud/deletion-protected": "true"}); !apierrors.IsForbidden(err) {
 		t.Errorf("all definitions can be deleted at once: %v", err)
 	}
+}
+
+// fewerZones removes one of the two zones of the namespace of a Deployment. Nothing else changes.
+func (w *testCluster) fewerZones(t *testing.T, d *appsv1.Deployment) {
+	t.Helper()
+	if err := w.Patch(t.Context(), d, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"resources.gardener.cloud/managed-by":"gardener"}}}`))); err != nil {
+		t.Fatal(err)
+	}
+	zones := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"high-availability-config.resources.gardener.cloud/zones":"a"}}}`))
+	if err := w.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.Namespace}}, zones); err != nil {
+		t.Fatal(err)
+	}
+	env.Await(t, w, env.Named[*appsv1.Deployment](d.Namespace, d.Name), func(d *appsv1.Deployment) error {
+		if constraints := d.Spec.Template.Spec.TopologySpreadConstraints; len(constraints) != 1 {
+			return fmt.Errorf("the constraints are %v", constraints)
+		}
+		return nil
+	})
 }
 
 // loadBalancing runs after webhooks, which has waited until the API server calls them.

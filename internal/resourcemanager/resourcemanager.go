@@ -32,6 +32,7 @@ import (
 	"gardener.cloud/gardener/internal/resourcemanager/garbagecollector"
 	"gardener.cloud/gardener/internal/resourcemanager/health"
 	"gardener.cloud/gardener/internal/resourcemanager/managedresource"
+	"gardener.cloud/gardener/internal/resourcemanager/namespace/availability"
 	"gardener.cloud/gardener/internal/resourcemanager/node/agentdelay"
 	"gardener.cloud/gardener/internal/resourcemanager/node/criticalcomponents"
 	"gardener.cloud/gardener/internal/resourcemanager/node/hostspread"
@@ -229,6 +230,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, target cluster.Clu
 			return agentdelay.Add(mgr, target, settings.MinDelay.Duration, settings.MaxDelay.Duration)
 		}},
 		{"nodeHighAvailabilityConfig", c.Webhooks.HighAvailabilityConfig.Enabled, func() error { return hostspread.Add(mgr, target) }},
+		{"namespaceHighAvailabilityConfig", c.Webhooks.HighAvailabilityConfig.Enabled, func() error { return availability.Add(mgr, target, managedBy) }},
 	} {
 		if !controller.enabled {
 			continue

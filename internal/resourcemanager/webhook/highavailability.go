@@ -195,10 +195,12 @@ func constraints(a aim, replicas, most int32, selector *metav1.LabelSelector, ho
 	}}
 }
 
-// spread sets the constraints of a pod. Those for other topology keys are not changed.
+// spread sets the constraints of a pod. Those for other topology keys are not changed, but for the one for zones from when there were several: with fewer
+// zones than its minDomains, a zone gets one pod, and the next one would wait for ever.
 func spread(pod *corev1.PodSpec, wanted []corev1.TopologySpreadConstraint) {
 	others := slices.DeleteFunc(slices.Clone(pod.TopologySpreadConstraints), func(c corev1.TopologySpreadConstraint) bool {
-		return slices.ContainsFunc(wanted, func(w corev1.TopologySpreadConstraint) bool { return w.TopologyKey == c.TopologyKey })
+		return len(wanted) > 0 && c.TopologyKey == corev1.LabelTopologyZone && c.MinDomains != nil ||
+			slices.ContainsFunc(wanted, func(w corev1.TopologySpreadConstraint) bool { return w.TopologyKey == c.TopologyKey })
 	})
 	pod.TopologySpreadConstraints = slices.Concat(others, wanted)
 }

@@ -200,6 +200,32 @@ func TestSpread(t *testing.T) {
 	}
 }
 
+// TestOneZoneIsLeft is about a Deployment that is admitted again when its namespace has one zone less.
+func TestOneZoneIsLeft(t *testing.T) {
+	d := deployment("", new(int32(2)))
+	d.Spec.Template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
+		{TopologyKey: "topology.kubernetes.io/zone", MaxSkew: 2, WhenUnsatisfiable: "ScheduleAnyway"}, // its own
+	}
+	admit := func(zones string) (keys []string) {
+		h := &highAvailability{target: fake.NewClientBuilder().WithObjects(namespace("zones", zones)).Build()}
+		d = send(t, h.handle, "Deployment", d)
+		for _, c := range d.Spec.Template.Spec.TopologySpreadConstraints {
+			keys = append(keys, fmt.Sprintf("%s %s", c.TopologyKey, c.WhenUnsatisfiable))
+		}
+		return keys
+	}
+	const hosts, own = "kubernetes.io/hostname ScheduleAnyway", "topology.kubernetes.io/zone ScheduleAnyway"
+	if diff := cmp.Diff([]string{own, hosts}, admit("a")); diff != "" {
+		t.Errorf("constraints in one zone (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{hosts, "topology.kubernetes.io/zone DoNotSchedule"}, admit("a,b")); diff != "" {
+		t.Errorf("constraints in two zones (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{hosts}, admit("a")); diff != "" {
+		t.Errorf("constraints in the zone that is left (-want +got):\n%s", diff)
+	}
+}
+
 func TestMountToken(t *testing.T) {
 	account := func(name string, automount *bool) *corev1.ServiceAccount {
 		return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}, AutomountServiceAccountToken: automount}
