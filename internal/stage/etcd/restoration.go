@@ -24,8 +24,10 @@ import (
 
 const (
 	sourceEntryTask, copyTask = "source-backup-entry", "backups-copied"
-	// finalSnapshotTimeout is for how long the copy of backups waits for the final snapshot, and copyTimeout for how long it may take with that.
-	finalSnapshotTimeout, copyTimeout = 5 * time.Minute, 10 * time.Minute
+	// finalSnapshotTimeout is for how long the copy of backups waits for the final snapshot, and copyTimeout for how long it may take with that. The next run
+	// does not copy again what was copied, but begins again with a snapshot that was not copied in time: the largest one has to fit. It is below the end of a
+	// run, half an hour.
+	finalSnapshotTimeout, copyTimeout = 5 * time.Minute, 20 * time.Minute
 )
 
 // Restoration is how the backups of a control plane get to its new seed, and etcd is restored from them.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -109,6 +110,15 @@ func TestAbandonedRecovery(t *testing.T) {
 }
 
 // The backups are copied from the bucket of the former seed to the own one, and then nothing of the former is left.
+// TestLargeBackupsAreCopied is about a control plane that could never move: a snapshot of 10 GiB takes nine minutes at 20 MB/s, and a run that does not finish it has
+// copied nothing of it.
+func TestLargeBackupsAreCopied(t *testing.T) {
+	const size, perSecond = 10 << 30, 20_000_000
+	if left, needed := copyTimeout-finalSnapshotTimeout, size/perSecond*time.Second; left < needed {
+		t.Errorf("%s are left for a snapshot, which needs %s", left, needed)
+	}
+}
+
 func TestBackupsAreCopied(t *testing.T) {
 	clusters := stagetest.New(t)
 	entry := &corev1beta1.BackupEntry{
