@@ -151,7 +151,7 @@ func (o *Operator) AddVirtual(_ context.Context, mgr manager.Manager, virtual cl
 			Overwrites: wave.Overwrites{Images: &o.ImageVectorOverwrite, Components: &o.ComponentImageVectorOverwrites},
 		}),
 		gardenlet.Add(mgr, gardenlet.Values{
-			Virtual: virtual, Image: o.SystemImages.Gardener, ImageVectorOverwrite: o.ImageVectorOverwrite,
+			Virtual: virtual, Version: o.Gardener.Version, Image: o.SystemImages.Gardener, ImageVectorOverwrite: o.ImageVectorOverwrite,
 			ComponentImageVectorOverwrites: o.ComponentImageVectorOverwrites, ConcurrentSyncs: ptr.Deref(c.GardenletDeployer.ConcurrentSyncs, 1), Clock: o.Clock,
 		}),
 		requiredvirtual.Add(mgr, requiredvirtual.Values{

@@ -65,6 +65,19 @@ func Replace(last, next *semver.Version) error {
 	return nil
 }
 
+// Same says whether two texts are builds of one version. Nothing is known of a text that is no version: it may be the same.
+func Same(a, b string) bool {
+	first, err := Parse(a)
+	if err != nil {
+		return true
+	}
+	second, err := Parse(b)
+	if err != nil {
+		return true
+	}
+	return minors(first, second) == 0 && first.Patch() == second.Patch()
+}
+
 // minors returns how many minor versions the second one is later. All of another major version are far away.
 func minors(a, b *semver.Version) int {
 	const far = 1000

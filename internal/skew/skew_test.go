@@ -28,6 +28,26 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+func TestSame(t *testing.T) {
+	for name, tc := range map[string]struct {
+		a, b string
+		want bool
+	}{
+		"two builds":            {"v1.150.0-dev", "1.150.0+abc", true},
+		"another patch":         {"v1.150.0", "v1.150.1", false},
+		"another minor version": {"v1.150.0", "v1.149.0", false},
+		"another major version": {"v1.150.0", "v2.150.0", false},
+		"a build without one":   {"v1.150.0", "", true},
+		"a chart without one":   {"latest", "v1.150.0", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Same(tc.a, tc.b); got != tc.want {
+				t.Errorf("Same() = %t", got)
+			}
+		})
+	}
+}
+
 func TestReplace(t *testing.T) {
 	for name, tc := range map[string]struct {
 		last, next string

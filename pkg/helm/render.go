@@ -75,6 +75,15 @@ func Render(archive []byte, r Release) ([]*unstructured.Unstructured, error) {
 	return render(loaded, r)
 }
 
+// AppVersion returns the version of what a chart installs, or "" if the chart does not say it. The chart is a gzipped tar archive.
+func AppVersion(archive []byte) (string, error) {
+	loaded, err := loader.LoadArchive(bytes.NewReader(archive))
+	if err != nil {
+		return "", fmt.Errorf("read chart: %w", err)
+	}
+	return loaded.AppVersion(), nil
+}
+
 // RenderDirectory is Render for a chart in a directory, such as one that is embedded in the binary.
 func RenderDirectory(directory fs.FS, r Release) ([]*unstructured.Unstructured, error) {
 	var files []*loader.BufferedFile

@@ -45,6 +45,17 @@ func TestRender(t *testing.T) {
 	}
 }
 
+func TestAppVersion(t *testing.T) {
+	for want, meta := range map[string]string{"v1.2.3": meta + "appVersion: v1.2.3\n", "": meta} {
+		if got, err := AppVersion(charttest.Pack(t, "Chart.yaml", meta)); err != nil || got != want {
+			t.Errorf("AppVersion() = %q, %v, want %q", got, err, want)
+		}
+	}
+	if _, err := AppVersion([]byte("x")); err == nil {
+		t.Error("there is no error for what is no chart")
+	}
+}
+
 func TestRenderRefuses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		archive []byte

@@ -34,8 +34,9 @@ import (
 type Values struct {
 	// Virtual is the virtual garden. Its configuration has the CA of the garden, which gardenlets trust.
 	Virtual cluster.Cluster
-	// Image is the image with all processes of Gardener, for Gardenlets that do not name another.
-	Image string
+	// Version is that of the operator. Image is its image with all processes of Gardener, for Gardenlets with a chart of this version that do not name
+	// another.
+	Version, Image string
 	// ImageVectorOverwrite and ComponentImageVectorOverwrites are the files of the operator itself, as text, for Gardenlets that do not have
 	// their own. Empty for none.
 	ImageVectorOverwrite, ComponentImageVectorOverwrites string

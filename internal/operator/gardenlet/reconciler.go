@@ -20,7 +20,10 @@ import (
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/chart"
 	"gardener.cloud/gardener/internal/component/gardenlet/release"
+	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/skew"
+	"gardener.cloud/gardener/pkg/helm"
 )
 
 // passTimeout is the end of a pass: most of it is for pulling the chart.
@@ -118,12 +121,6 @@ func (r *reconciler) deploy(ctx context.Context, object *seedmanagementv1alpha1.
 	if err != nil {
 		return false, err
 	}
-	values, err := release.Values{
-		Image: r.Image, ImageVectorOverwrite: r.ImageVectorOverwrite, ComponentImageVectorOverwrites: r.ComponentImageVectorOverwrites, HostsGarden: t.runtime,
-	}.Chart(object, config)
-	if err != nil {
-		return false, reconcile.TerminalError(err)
-	}
 	version, err := t.version.ServerVersion()
 	if err != nil {
 		return false, t.foreign(fmt.Errorf("read version of the cluster: %w", err))
@@ -131,6 +128,14 @@ func (r *reconciler) deploy(ctx context.Context, object *seedmanagementv1alpha1.
 	archive, err := r.charts.PullFor(ctx, r.virtualAPI, &object.Spec.Deployment.Helm.OCIRepository)
 	if err != nil {
 		return false, &foreignError{"the chart of spec.deployment.helm.ociRepository cannot be pulled", err}
+	}
+	with, err := r.valuesFor(ctx, t, archive)
+	if err != nil {
+		return false, err
+	}
+	values, err := with.Chart(object, config)
+	if err != nil {
+		return false, reconcile.TerminalError(err)
 	}
 	// Errors of charts quote values. What is wrong with them is found before they have credentials, and before anything is changed. They are tried
 	// again, as another chart may be pushed with the same tag.
@@ -156,6 +161,34 @@ func (r *reconciler) deploy(ctx context.Context, object *seedmanagementv1alpha1.
 		return false, errors.New("the chart cannot be rendered with a bootstrap kubeconfig")
 	}
 	return len(kubeconfig) > 0, t.foreign(kube.Apply(ctx, t.client, release.FieldOwner, objects...))
+}
+
+// valuesFor returns what the gardenlet of a chart is deployed with. The image and the overwrites of the operator are those of its own release. With the chart
+// of another one, in which the gardenlet may have other permissions and flags, the gardenlet gets what it gets when it updates itself: the image of the chart,
+// or the one that runs with it, and the overwrites that run.
+func (r *reconciler) valuesFor(ctx context.Context, t *target, archive []byte) (release.Values, error) {
+	values := release.Values{
+		Image: r.Image, ImageVectorOverwrite: r.ImageVectorOverwrite, ComponentImageVectorOverwrites: r.ComponentImageVectorOverwrites, HostsGarden: t.runtime,
+	}
+	of, err := helm.AppVersion(archive)
+	if err != nil {
+		return release.Values{}, err // as with values, another chart may be pushed with the same tag
+	}
+	if skew.Same(of, r.Version) {
+		return values, nil
+	}
+	running, err := release.ReadRunning(ctx, t.api)
+	if err != nil {
+		return release.Values{}, t.foreign(err)
+	}
+	values.Image = ""
+	if running.Chart == workload.Checksum(string(archive)) {
+		values.Image = running.Image
+	}
+	if running.Image != "" {
+		values.ImageVectorOverwrite, values.ComponentImageVectorOverwrites = running.ImageVectorOverwrite, running.ComponentImageVectorOverwrites
+	}
+	return values, nil
 }
 
 // garden returns the Garden, which has a domain.
