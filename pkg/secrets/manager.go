@@ -442,8 +442,8 @@ func unix(t time.Time) string {
 func IssuedAt(secret *corev1.Secret) time.Time { return timeLabel(secret, LabelKeyIssuedAtTime) }
 
 // timeLabel returns the time in a label, or the zero time without one.
-func timeLabel(secret *corev1.Secret, label string) time.Time {
-	seconds, err := strconv.ParseInt(secret.Labels[label], 10, 64)
+func timeLabel(secret metav1.Object, label string) time.Time {
+	seconds, err := strconv.ParseInt(secret.GetLabels()[label], 10, 64)
 	if err != nil {
 		return time.Time{}
 	}

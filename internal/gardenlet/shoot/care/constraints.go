@@ -10,15 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/secrets"
 )
-
-// caExpiryWarning is how long before the end of a CA certificate the shoot owner should rotate it.
-const caExpiryWarning = 365 * 24 * time.Hour
 
 // constraints returns which operations are not possible now, and what the shoot owner should do. Constraints that cannot be checked now are
 // omitted.
@@ -106,18 +102,10 @@ func caCertificateValidity(o *observed, now time.Time) corev1beta1.Condition {
 		Message: "All CA certificates are valid for at least one year.",
 	}
 	var expiring []string
-	for _, secret := range o.credentials {
-		name := secret.Labels[secrets.LabelKeyName]
-		until, err := strconv.ParseInt(secret.Labels[secrets.LabelKeyValidUntilTime], 10, 64)
-		if err != nil || name != constants.SecretNameCACluster && !strings.HasPrefix(name, constants.SecretNameCACluster+"-") || secret.Labels[secrets.LabelKeyBundleFor] != "" {
-			continue
-		}
-		if end := time.Unix(until, 0).UTC(); end.Sub(now) < caExpiryWarning {
-			expiring = append(expiring, fmt.Sprintf("%q expires on %s", name, end.Format(time.DateOnly)))
-		}
+	for _, e := range secrets.ExpiringCAs(o.credentials, now) {
+		expiring = append(expiring, fmt.Sprintf("%q expires on %s", e.Name, e.Until.Format(time.DateOnly)))
 	}
 	if len(expiring) > 0 {
-		slices.Sort(expiring)
 		condition.Status, condition.Reason = corev1beta1.ConditionFalse, "ExpiringCACertificates"
 		condition.Message = "Rotate the CAs of the cluster: " + strings.Join(expiring, ", ")
 	}

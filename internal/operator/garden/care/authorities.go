@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,9 +19,6 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/secrets"
 )
-
-// expiryWarning is how long before the end of a CA operators are told to rotate it: as long as owners of shoots are.
-const expiryWarning = 365 * 24 * time.Hour
 
 // rotatedAuthorities are the CAs that only operations renew.
 var rotatedAuthorities = []string{
@@ -50,19 +46,12 @@ func authorities(ctx context.Context, runtimeAPI client.Reader) ([]metav1.Partia
 // expiry returns the condition that names the CAs that expire soon, or nil if there are none.
 func expiry(authorities []metav1.PartialObjectMetadata, now time.Time) *corev1beta1.Condition {
 	var expiring []string
-	for i := range authorities {
-		seconds, err := strconv.ParseInt(authorities[i].Labels[secrets.LabelKeyValidUntilTime], 10, 64)
-		if err != nil {
-			continue // it does not say until when it is valid
-		}
-		if until := time.Unix(seconds, 0).UTC(); until.Sub(now) < expiryWarning {
-			expiring = append(expiring, fmt.Sprintf("%q until %s", authorities[i].Labels[secrets.LabelKeyName], until.Format(time.DateOnly)))
-		}
+	for _, e := range secrets.ExpiringCAs(authorities, now) {
+		expiring = append(expiring, fmt.Sprintf("%q until %s", e.Name, e.Until.Format(time.DateOnly)))
 	}
 	if len(expiring) == 0 {
 		return nil
 	}
-	slices.Sort(expiring)
 	return &corev1beta1.Condition{
 		Type: operatorv1alpha1.CACertificateValiditiesAcceptable, Status: corev1beta1.ConditionFalse, Reason: "ExpiringCACertificates",
 		Message: fmt.Sprintf("Rotate the CAs of the garden with the operations %s and %s. They expire within a year: %s",
