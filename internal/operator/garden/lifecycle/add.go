@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -68,12 +69,17 @@ type Values struct {
 // Add adds the controller to a manager, whose cluster is the runtime cluster.
 func Add(mgr manager.Manager, v Values) error {
 	return builder.ControllerManagedBy(mgr).Named("garden").
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: 1, ReconciliationTimeout: passTimeout,
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-		}).
+		WithOptions(options(v.Config)).
 		For(&operatorv1alpha1.Garden{}, builder.WithPredicates(changed())).
 		Complete(&reconciler{Values: v, runtimeCache: mgr.GetClient(), recorder: mgr.GetEventRecorder("garden")})
+}
+
+// options are those of the controller. A Garden that is refused, as there is another one, need not wait until that is reconciled.
+func options(config *operatorconfigv1alpha1.OperatorConfiguration) controller.Options {
+	return controller.Options{
+		MaxConcurrentReconciles: ptr.Deref(config.Controllers.Garden.ConcurrentSyncs, 1), ReconciliationTimeout: passTimeout,
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+	}
 }
 
 // changed ignores changes of the status, which this controller and the care controller write. An operation that stays in the annotation, as it is for
