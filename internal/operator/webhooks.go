@@ -21,7 +21,7 @@ func (o *Operator) addWebhooks() error {
 		configuration.PathGardenDefaulting:    &garden.Defaulter{Decoder: decoder},
 		configuration.PathExtensionDefaulting: &extension.Defaulter{Decoder: decoder},
 		configuration.PathGardenValidation: &garden.Validator{
-			Reader: o.RuntimeAPI, Decoder: decoder,
+			Reader: o.RuntimeAPI, Decoder: decoder, Images: o.Images,
 			Remaining: func(ctx context.Context) ([]string, error) {
 				return virtualcluster.Remaining(ctx, o.RuntimeAPI, connection)
 			},

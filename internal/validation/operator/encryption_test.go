@@ -7,7 +7,6 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
-	"gardener.cloud/gardener/internal/validation/operator"
 )
 
 // A key belongs to its provider: if another one could be set, API servers could not read what is stored any more.
@@ -35,7 +34,7 @@ func TestEncryptionProviderStays(t *testing.T) {
 		"removed":                 {before: with("secretbox"), after: without, want: bothProviders},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, results(operator.ValidateGardenUpdate(validGarden(t, tc.after), validGarden(t, tc.before)))); diff != "" {
+			if diff := cmp.Diff(tc.want, results(update(validGarden(t, tc.after), validGarden(t, tc.before)))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

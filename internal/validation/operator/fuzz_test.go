@@ -33,8 +33,8 @@ func FuzzValidate(f *testing.F) {
 		garden := old.DeepCopy()
 		if json.Unmarshal(data, garden) == nil {
 			operator.ValidateGarden(garden)
-			operator.ValidateGardenUpdate(garden, old)
-			operator.ValidateGardenUpdate(old, garden)
+			update(garden, old)
+			update(old, garden)
 		}
 		extension := &operatorv1alpha1.Extension{}
 		if json.Unmarshal(data, extension) == nil {

@@ -90,8 +90,9 @@ func validateSpec(garden *operatorv1alpha1.Garden) field.ErrorList {
 	return append(errs, virtualCluster(garden, providers, specPath.Child("virtualCluster"))...)
 }
 
-// ValidateGardenUpdate checks a changed Garden.
-func ValidateGardenUpdate(garden, old *operatorv1alpha1.Garden) field.ErrorList {
+// ValidateGardenUpdate checks a changed Garden. The version is that of Kubernetes which the virtual cluster has: that of the old Garden, unless it has never
+// run. Empty if there is none.
+func ValidateGardenUpdate(garden, old *operatorv1alpha1.Garden, version string) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&garden.ObjectMeta, &old.ObjectMeta, metadataPath)
 	if garden.Annotations[constants.GardenerOperation] != old.Annotations[constants.GardenerOperation] {
 		// An operation that the old object has may be in progress, and would not be possible a second time.
@@ -125,7 +126,7 @@ func ValidateGardenUpdate(garden, old *operatorv1alpha1.Garden) field.ErrorList 
 		errs = append(errs, field.Forbidden(path.Child("controlPlane", "highAvailability"), "cannot be removed: members of etcd would have to be removed"))
 	}
 	errs = append(errs, backupUpdate(virtual.ETCD, oldVirtual.ETCD, path.Child("etcd", "main", "backup"))...)
-	errs = append(errs, versionUpdate(virtual.Kubernetes.Version, oldVirtual.Kubernetes.Version, path.Child("kubernetes", "version"))...)
+	errs = append(errs, versionUpdate(virtual.Kubernetes.Version, version, path.Child("kubernetes", "version"))...)
 	errs = append(errs, appendOnly(virtual.Networking.Services, oldVirtual.Networking.Services, path.Child("networking", "services"))...)
 	errs = append(errs, discoveryUpdate(garden, old, path.Child("gardener", "gardenerDiscoveryServer"))...)
 	errs = append(errs, encryptionUpdate(garden, old, path)...)

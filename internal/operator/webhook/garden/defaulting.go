@@ -1,8 +1,8 @@
 // Package garden has the webhooks for Gardens of gardener-operator.
 //
 // Defaulter sets what is absent. Validator refuses Gardens that cannot work, a second one, operations that are not possible at the time, and
-// deletions without a confirmation, or while there are Seeds or Shoots; it warns of what has no effect. Reads Gardens, Extensions, and the access
-// to the virtual garden in the runtime cluster, and Seeds and Shoots in the virtual garden. Source: concepts.txt, gardener-operator, "Webhooks".
+// deletions without a confirmation, or while there are Seeds or Shoots; it warns of what has no effect. Reads Gardens, Extensions, pods of
+// kube-apiserver and the access to the virtual garden in the runtime cluster, and Seeds and Shoots in the virtual garden. Source: concepts.txt, gardener-operator, "Webhooks".
 package garden
 
 import (

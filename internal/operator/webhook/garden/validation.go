@@ -19,6 +19,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/operator/virtualcluster"
 	"gardener.cloud/gardener/internal/operator/webhook/refusal"
 	operatorvalidation "gardener.cloud/gardener/internal/validation/operator"
@@ -32,6 +33,8 @@ type Validator struct {
 	// Reader reads the runtime cluster itself: a cache may not have another Garden yet that was just created.
 	Reader  client.Reader
 	Decoder admission.Decoder
+	// Images are those of all components.
+	Images imagevector.Vector
 	// Remaining returns which Seeds and Shoots the virtual garden has. The error is virtualcluster.ErrNoSecret if there is no virtual garden.
 	Remaining func(context.Context) ([]string, error)
 }
@@ -84,7 +87,7 @@ func (h *Validator) create(ctx context.Context, garden *operatorv1alpha1.Garden)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	return refusal.Invalid("Garden", garden.Name, append(errs, more...)).WithWarnings(operatorvalidation.GardenWarnings(garden)...)
+	return refusal.Invalid("Garden", garden.Name, append(errs, more...)).WithWarnings(append(operatorvalidation.GardenWarnings(garden), h.versionWarnings(garden)...)...)
 }
 
 func (h *Validator) update(ctx context.Context, garden, old *operatorv1alpha1.Garden) admission.Response {
@@ -92,7 +95,11 @@ func (h *Validator) update(ctx context.Context, garden, old *operatorv1alpha1.Ga
 		garden.Annotations[constants.GardenerOperation] == old.Annotations[constants.GardenerOperation] {
 		return admission.Allowed("") // nothing must keep its finalizers from being removed
 	}
-	errs := operatorvalidation.ValidateGardenUpdate(garden, old)
+	version, err := h.formerVersion(ctx, garden, old)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	errs := operatorvalidation.ValidateGardenUpdate(garden, old, version)
 	if !apiequality.Semantic.DeepEqual(garden.Spec.Extensions, old.Spec.Extensions) {
 		more, err := h.extensions(ctx, garden)
 		if err != nil {
@@ -105,6 +112,9 @@ func (h *Validator) update(ctx context.Context, garden, old *operatorv1alpha1.Ga
 	if operation != "" && operation != old.Annotations[constants.GardenerOperation] || !apiequality.Semantic.DeepEqual(garden.Spec, old.Spec) {
 		// Not for other changes of metadata, which are those of controllers.
 		response = response.WithWarnings(operatorvalidation.GardenUpdateWarnings(garden, old)...)
+	}
+	if garden.Spec.VirtualCluster.Kubernetes.Version != old.Spec.VirtualCluster.Kubernetes.Version {
+		response = response.WithWarnings(h.versionWarnings(garden)...)
 	}
 	return response
 }
