@@ -172,6 +172,7 @@ func rules() []rbacv1.PolicyRule {
 		workload.Rule("operator.gardener.cloud", "gardens", "list"),     // gardener-operator has part of its work where there is one
 		workload.Rule("machine.sapcloud.io", "machineclasses machinedeployments machines machinesets", "delete patch "+read),
 		workload.Rule("networking.k8s.io", "networkpolicies", deploy),
+		workload.Rule("networking.k8s.io", "ingresses", "list"), // those of extensions may be advertised in the status of a Shoot
 		workload.Rule("policy", "poddisruptionbudgets", "create delete get patch"),
 		workload.Rule("resources.gardener.cloud", "managedresources", deploy),
 		workload.Rule("scheduling.k8s.io", "priorityclasses", "create get patch"),

@@ -60,6 +60,8 @@ type State struct {
 	Extensions, StaleExtensions []extension.Extension
 	// Issuer is the URL of the managed issuer of service account tokens. It is empty if the kube-apiserver is the issuer.
 	Issuer string
+	// Endpoints are the addresses of what else of the control plane is advertised.
+	Endpoints []corev1beta1.ShootAdvertisedAddress
 	// Zones are those of the control plane.
 	Zones []string
 	// HasNamespace is whether the seed has the namespace of the control plane.
@@ -140,8 +142,9 @@ func (s *State) DefaultIssuer() string {
 	return ""
 }
 
-// AdvertisedAddresses returns the URLs of the kube-apiserver and of the issuer of its tokens, for the status. A domain whose records the owner of the
-// shoot manages is external, too: extensions and clients look for its name. It comes last, as nobody knows whether the record exists.
+// AdvertisedAddresses returns the URLs of the kube-apiserver, of the issuer of its tokens, and of other endpoints, for the status. A domain whose records
+// the owner of the shoot manages is external, too: extensions and clients look for its name. It comes after the internal one, as nobody knows whether the
+// record exists.
 func (s *State) AdvertisedAddresses() []corev1beta1.ShootAdvertisedAddress {
 	var list []corev1beta1.ShootAdvertisedAddress
 	add := func(name, url string) {
@@ -163,7 +166,7 @@ func (s *State) AdvertisedAddresses() []corev1beta1.ShootAdvertisedAddress {
 	if issuer != "" {
 		add(constants.AdvertisedAddressServiceAccountIssuer, issuer)
 	}
-	return list
+	return append(list, s.Endpoints...)
 }
 
 // HighlyAvailable reports whether the control plane survives the loss of a node or a zone.

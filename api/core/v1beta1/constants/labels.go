@@ -135,7 +135,7 @@ const (
 	ProjectName = "project.gardener.cloud/name"
 	// InjectGardenKubeconfig says whether pods get a kubeconfig for the garden cluster.
 	InjectGardenKubeconfig = "extensions.gardener.cloud/inject-garden-kubeconfig"
-	// ShootEndpointAdvertise makes the address of an Ingress appear among the addresses of the Shoot.
+	// ShootEndpointAdvertise makes the hosts of an Ingress or a TLSRoute appear among the addresses of the Shoot.
 	ShootEndpointAdvertise = "endpoint.shoot.gardener.cloud/advertise"
 	// ShootEndpointApplication names the application behind an advertised address.
 	ShootEndpointApplication = "endpoint.shoot.gardener.cloud/application"

@@ -81,6 +81,9 @@ func (r observer) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed *c
 	if o.Issuer, err = r.managedIssuer(ctx, o); err != nil && shoot.DeletionTimestamp == nil {
 		return nil, err
 	}
+	if o.Endpoints, err = r.endpoints(ctx, o.Namespace); err != nil && shoot.DeletionTimestamp == nil {
+		return nil, err
+	}
 	if o.UpdatedPools, err = r.updatedPools(ctx, o); err != nil {
 		return nil, err
 	}

@@ -96,9 +96,13 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return r.operate(ctx, shoot, seed, v)
 }
 
+func (r *reconciler) observer() observer {
+	return observer{gardenCache: r.gardenCache, gardenAPI: r.GardenAPI, seedAPI: r.SeedAPI, gateways: r.Gateways}
+}
+
 // observe reads what is known of a shoot.
 func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) (*observed.State, error) {
-	return observer{gardenCache: r.gardenCache, gardenAPI: r.GardenAPI, seedAPI: r.SeedAPI, gateways: r.Gateways}.observe(ctx, shoot, seed)
+	return r.observer().observe(ctx, shoot, seed)
 }
 
 // updateCluster writes the Cluster resource of a shoot that is ignored, if it has one.
@@ -207,6 +211,11 @@ func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot, seed
 			return kube.Result(err)
 		}
 		return kube.Result(status.succeeded(ctx, o))
+	}
+	if v.action == reconcileShoot { // extensions may have exposed something meanwhile
+		if o.Endpoints, err = r.observer().endpoints(ctx, o.Namespace); err != nil {
+			return r.failed(ctx, status, err)
+		}
 	}
 	if err := status.succeeded(ctx, o); err != nil {
 		return kube.Result(err)

@@ -223,6 +223,7 @@ func (s *statusReporter) succeeded(ctx context.Context, o *observed.State) error
 			status.SeedName = shoot.Spec.SeedName // whose gardenlet is responsible from now on
 		}
 		if !s.ends() {
+			status.AdvertisedAddresses = o.AdvertisedAddresses()
 			o.RecordEncryption(shoot)
 			status.Hibernated = o.Shoot.HibernationWanted()
 			finishRotations(shoot, metav1.NewTime(s.clock.Now()))
