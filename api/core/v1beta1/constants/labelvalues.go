@@ -81,7 +81,7 @@ const (
 	GardenRoleGlobalShootRemoteWriteMonitoring = "global-shoot-remote-write-monitoring"
 	// GardenRoleAlerting is the role of the Secret that says where alerts go.
 	GardenRoleAlerting = "alerting"
-	// GardenRoleControlPlaneWildcardCert is the role of the certificate for all endpoints of a seed.
+	// GardenRoleControlPlaneWildcardCert is the role of the certificate for all endpoints of a seed. Nothing reads it here.
 	GardenRoleControlPlaneWildcardCert = "controlplane-cert"
 	// GardenRoleGardenWildcardCert is the role of the certificate for all endpoints of the garden.
 	GardenRoleGardenWildcardCert = "garden-cert"

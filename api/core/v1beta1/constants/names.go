@@ -108,12 +108,13 @@ const (
 	AdvertisedAddressExternal = "external"
 	// AdvertisedAddressInternal names the address of an API server for components of the landscape.
 	AdvertisedAddressInternal = "internal"
-	// AdvertisedAddressUnmanaged names the address of the load balancer, for shoots without DNS.
+	// AdvertisedAddressUnmanaged names the address of the load balancer, for shoots without DNS. It is read, but no gardenlet writes it: every
+	// seed has an internal domain, and so has every shoot.
 	AdvertisedAddressUnmanaged = "unmanaged"
 	// AdvertisedAddressServiceAccountIssuer names the issuer of service account tokens.
 	AdvertisedAddressServiceAccountIssuer = "service-account-issuer"
 	// AdvertisedAddressWildcardTLSSeedBound names the address with a publicly trusted certificate, which changes
-	// with the seed.
+	// with the seed. No gardenlet writes it.
 	AdvertisedAddressWildcardTLSSeedBound = "wildcard-tls-seed-bound"
 	// DefaultSchedulerName is the scheduler that shoots get by default.
 	DefaultSchedulerName = "default-scheduler"
