@@ -2,6 +2,7 @@
 package controlplanenamespace
 
 import (
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
 )
 
 // Values are what the namespace depends on.
@@ -50,6 +52,9 @@ func Object(v Values) client.Object {
 	}
 	for _, extension := range v.Extensions {
 		labels[constants.ExtensionPrefix+extension] = "true"
+	}
+	for i := range v.Shoot.Spec.Provider.Workers {
+		maps.Copy(labels, operatingsystemconfig.ContainerRuntimeLabels(&v.Shoot.Spec.Provider.Workers[i]))
 	}
 	annotations := map[string]string{
 		constants.ShootUIDAnnotation:                  string(v.Shoot.UID),

@@ -165,12 +165,26 @@ func Objects(v Values) ([]client.Object, error) {
 	return objects, nil
 }
 
+// ContainerRuntimeLabels has a label for each additional container runtime of a pool. Its nodes have them for pods, and its OperatingSystemConfigs and the
+// namespace of the control plane for webhooks of extensions, which select those that have their runtime.
+func ContainerRuntimeLabels(worker *corev1beta1.Worker) map[string]string {
+	labels := map[string]string{}
+	if worker.CRI != nil {
+		for _, runtime := range worker.CRI.ContainerRuntimes {
+			labels[fmt.Sprintf(extensionsv1alpha1.ContainerRuntimeNameWorkerLabel, runtime.Type)] = "true"
+		}
+	}
+	return labels
+}
+
 func osc(v *Values, pool *Pool, purpose extensionsv1alpha1.OperatingSystemConfigPurpose) *extensionsv1alpha1.OperatingSystemConfig {
 	image := pool.Worker.Machine.Image
+	labels := ContainerRuntimeLabels(&pool.Worker)
+	labels[constants.WorkerPool] = pool.Worker.Name
 	return &extensionsv1alpha1.OperatingSystemConfig{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: v.Namespace, Name: Name(pool.Worker.Name, pool.Hash, purpose),
-			Labels: workload.Mutable(map[string]string{constants.WorkerPool: pool.Worker.Name}),
+			Labels: workload.Mutable(labels),
 		},
 		Spec: extensionsv1alpha1.OperatingSystemConfigSpec{
 			DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: image.Name, ProviderConfig: image.ProviderConfig}, Purpose: purpose,

@@ -158,10 +158,8 @@ func nodeLabels(shoot *corev1beta1.Shoot, worker *corev1beta1.Worker, hash strin
 	}
 	if worker.CRI != nil {
 		labels[constants.WorkerCRIName] = string(worker.CRI.Name)
-		for _, runtime := range worker.CRI.ContainerRuntimes {
-			labels[fmt.Sprintf(extensionsv1alpha1.ContainerRuntimeNameWorkerLabel, runtime.Type)] = "true"
-		}
 	}
+	maps.Copy(labels, operatingsystemconfig.ContainerRuntimeLabels(worker))
 	return labels
 }
 

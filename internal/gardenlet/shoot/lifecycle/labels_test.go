@@ -42,6 +42,8 @@ func TestLabelsThatToolsLookFor(t *testing.T) {
 	role := func(value string) labels { return labels{"gardener.cloud/role": value} }
 	// mutated is what control plane webhooks of extensions select.
 	mutated := labels{"provider.extensions.gardener.cloud/mutated-by-controlplane-webhook": "true"}
+	// pool is for webhooks of container runtimes.
+	pool := labels{"worker.gardener.cloud/pool": "*", "containerruntime.worker.gardener.cloud/sandbox": "true"}
 	exposed := labels{"core.gardener.cloud/apiserver-exposure": "gardener-managed"}
 	component := func(name, kind string) labels {
 		return merge(role("controlplane"), mutated, labels{"app": "kubernetes", "role": name, "high-availability-config.resources.gardener.cloud/type": kind})
@@ -70,7 +72,7 @@ func TestLabelsThatToolsLookFor(t *testing.T) {
 			"seed.gardener.cloud/provider": "local", "shoot.gardener.cloud/provider": "local", "backup.gardener.cloud/provider": "local",
 			"networking.shoot.gardener.cloud/provider": "local",
 			"pod-security.kubernetes.io/enforce":       "privileged", "high-availability-config.resources.gardener.cloud/consider": "true",
-			"extensions.gardener.cloud/usual": "true",
+			"extensions.gardener.cloud/usual": "true", "containerruntime.worker.gardener.cloud/sandbox": "true",
 		}), labels{"shoot.gardener.cloud/uid": "1", "high-availability-config.resources.gardener.cloud/failure-tolerance-type": ""}},
 
 		// With the exposure, webhooks of extensions from before there was a gateway leave the kube-apiserver as it is.
@@ -79,8 +81,8 @@ func TestLabelsThatToolsLookFor(t *testing.T) {
 		{l.seed, &appsv1.DeploymentList{}, namespace, "kube-controller-manager", component("controller-manager", "controller"), nil},
 		{l.seed, &appsv1.DeploymentList{}, namespace, "kube-scheduler", component("scheduler", "controller"), nil},
 		{l.seed, &appsv1.DeploymentList{}, namespace, "vpn-seed-server", merge(role("controlplane"), mutated), nil},
-		{l.seed, &extensionsv1alpha1.OperatingSystemConfigList{}, namespace, ".+-init", merge(mutated, labels{"worker.gardener.cloud/pool": "*"}), nil},
-		{l.seed, &extensionsv1alpha1.OperatingSystemConfigList{}, namespace, ".+-original", merge(mutated, labels{"worker.gardener.cloud/pool": "*"}), nil},
+		{l.seed, &extensionsv1alpha1.OperatingSystemConfigList{}, namespace, ".+-init", merge(mutated, pool), nil},
+		{l.seed, &extensionsv1alpha1.OperatingSystemConfigList{}, namespace, ".+-original", merge(mutated, pool), nil},
 
 		{l.seed, &corev1.SecretList{}, namespace, "ca-[0-9a-f]+", merge(generated("ca"), persisted, valid), nil},
 		{l.seed, &corev1.SecretList{}, namespace, "ca-client-[0-9a-f]+", merge(generated("ca-client"), persisted, valid), nil},
