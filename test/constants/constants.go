@@ -106,6 +106,8 @@ var rows = slices.Concat(
 	volume("kube-apiserver", "authorization-config", "*"),
 	volume("kube-apiserver", "authorization-kubeconfigs", "*"),
 	volume("kube-apiserver", "authentication-config", "*"),
+	volume("kube-apiserver", "audit-policy-config", "*"),
+	noVolume("kube-apiserver", "audit-policy", "extensions for audit logs add a volume of this name with their own policy"),
 	noVolume("kube-apiserver", "ca", "nothing in the pods reads the CA of the cluster"),
 	noVolume("kube-apiserver", "static-token", "the probes of the kube-apiserver are anonymous, so that there is no static token"),
 	noVolume("kube-apiserver", "tls-sni-0", "shoots have one server certificate; those of gardens are in internal/component/kubeapiserver"),

@@ -158,7 +158,7 @@ func (r *renderer) audit() error {
 		r.set("audit-log-maxbackup", "5")
 	}
 	const policyFile = "audit-policy.yaml"
-	r.set("audit-policy-file", r.configMap("audit-policy", map[string]string{policyFile: policy})+policyFile)
+	r.set("audit-policy-file", r.configMap("audit-policy-config", map[string]string{policyFile: policy})+policyFile)
 	if len(r.Files.AuditWebhookKubeconfig) == 0 {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (r *renderer) audit() error {
 	if err := refused("audit webhook: kubeconfig", errs); err != nil {
 		return err
 	}
-	_, in := r.secret("audit-webhook", map[string][]byte{kubeconfigFile: data})
+	_, in := r.secret("audit-webhook-kubeconfig", map[string][]byte{kubeconfigFile: data})
 	r.set("audit-webhook-config-file", in+kubeconfigFile)
 	if webhook := r.config.AuditWebhook; webhook != nil {
 		if size := webhook.BatchMaxSize; size != nil {

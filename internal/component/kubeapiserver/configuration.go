@@ -35,6 +35,9 @@ const (
 	kindAuthorization  = "AuthorizationConfiguration"
 
 	admissionKubeconfigs = "admission-kubeconfigs"
+
+	// volumeAuditPolicy is the original's name: extensions add a volume audit-policy with their own policy beside it.
+	volumeAuditPolicy = "audit-policy-config"
 )
 
 // authenticationGA is the first version in which the authentication configuration has its final version.
@@ -80,7 +83,7 @@ func (r *renderer) audit() error {
 		r.volumes = append(r.volumes, corev1.Volume{Name: "audit-log", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 		r.mounts = append(r.mounts, corev1.VolumeMount{Name: "audit-log", MountPath: dirAuditLog})
 	}
-	r.set("audit-policy-file", r.configMap("audit-policy", map[string]string{"audit-policy.yaml": policy})+"audit-policy.yaml")
+	r.set("audit-policy-file", r.configMap(volumeAuditPolicy, map[string]string{"audit-policy.yaml": policy})+"audit-policy.yaml")
 	return nil
 }
 
