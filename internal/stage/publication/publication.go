@@ -155,9 +155,9 @@ func (in Inputs) issuerSecret() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: constants.GardenerShootIssuerNamespace, Name: issuer.SecretName(in.Project, in.Shoot.UID),
 		Labels: map[string]string{
-			// The server of managed issuers finds it by this one.
-			constants.DiscoveryPublic: constants.DiscoveryServiceAccount,
-			constants.ProjectName:     in.Project, constants.ShootName: in.Shoot.Name, constants.ShootNamespace: in.Shoot.Namespace,
+			// The server of managed issuers finds it by this one, that of the original by the second.
+			constants.DiscoveryPublic: constants.DiscoveryServiceAccount, constants.PublicKeys: constants.DiscoveryServiceAccount,
+			constants.ProjectName: in.Project, constants.ShootName: in.Shoot.Name, constants.ShootNamespace: in.Shoot.Namespace,
 		},
 	}}
 }

@@ -146,7 +146,7 @@ func TestPublishIssuer(t *testing.T) {
 		}
 	}
 	labels := map[string]string{
-		"discovery.gardener.cloud/public": "serviceaccount", "project.gardener.cloud/name": "dev",
+		"discovery.gardener.cloud/public": "serviceaccount", "authentication.gardener.cloud/public-keys": "serviceaccount", "project.gardener.cloud/name": "dev",
 		"shoot.gardener.cloud/name": "crazy-botany", "shoot.gardener.cloud/namespace": "garden-dev",
 	}
 	if diff := cmp.Diff(labels, secret.Labels); diff != "" {

@@ -99,6 +99,9 @@ const (
 	ShootUID = "shoot.gardener.cloud/uid"
 	// DiscoveryPublic says what a ConfigMap or Secret publishes.
 	DiscoveryPublic = "discovery.gardener.cloud/public"
+	// PublicKeys is what releases of the original's gardener-discovery-server look for instead of DiscoveryPublic, with the same value, in Secrets with
+	// the documents of managed issuers.
+	PublicKeys = "authentication.gardener.cloud/public-keys"
 	// ExposureClassHandlerName is the name of the exposure class handler that an object belongs to.
 	ExposureClassHandlerName = "handler.exposureclass.gardener.cloud/name"
 	// NodeLocalDNS says that a node has a DNS cache.
