@@ -67,7 +67,9 @@ func running() *corev1beta1.Shoot {
 		},
 		Constraints: []corev1beta1.Condition{condition(corev1beta1.ShootHibernationPossible, corev1beta1.ConditionTrue, "", "")},
 		AdvertisedAddresses: []corev1beta1.ShootAdvertisedAddress{
-			{Name: "external", URL: "https://api.crazy-botany.dev.example.com"}, {Name: "internal", URL: "https://api.crazy-botany.dev.internal.example.com"},
+			{Name: "external", URL: "https://api.crazy-botany.dev.example.com"},
+			{Name: "internal", URL: "https://api.crazy-botany.dev.internal.example.com"},
+			{Name: "tlsroute/logs/0", URL: "https://logs-dev--crazy-botany.ingress.example.com", Application: new("logs")},
 		},
 		Networking: &corev1beta1.NetworkingStatus{Pods: []string{"10.1.0.0/16", "2001:db8::/56"}, EgressCIDRs: []string{"203.0.113.7/32"}},
 		Credentials: &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{

@@ -234,7 +234,11 @@ func (d *description) addresses(out *bytes.Buffer) {
 	fmt.Fprintln(out, "\nAddresses:")
 	var rows [][]string
 	for _, address := range d.shoot.Status.AdvertisedAddresses {
-		rows = append(rows, []string{address.Name + ":", address.URL})
+		text := address.URL
+		if application := ptr.Deref(address.Application, ""); application != "" {
+			text += " (" + application + ")"
+		}
+		rows = append(rows, []string{address.Name + ":", text})
 	}
 	table(out, "  ", rows)
 }

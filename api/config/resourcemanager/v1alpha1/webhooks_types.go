@@ -161,8 +161,8 @@ type NodeAgentAuthorizerWebhookConfig struct {
 	// +optional
 	MachineNamespace *string `json:"machineNamespace,omitempty"`
 
-	// AuthorizeWithSelectors says whether the API server sends label and field selectors with its questions. Unset means
-	// that it is found out from its version.
+	// AuthorizeWithSelectors is accepted for configurations of the original, and changes nothing: selectors count whenever
+	// the API server sends them with its questions.
 	// +optional
 	AuthorizeWithSelectors *bool `json:"authorizeWithSelectors,omitempty"`
 }
