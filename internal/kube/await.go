@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -29,7 +32,13 @@ func Await[T client.Object](ctx context.Context, c client.WithWatch, list client
 	}, report, options...)
 }
 
+// errPages is the error of a list that an API server returns in pages although it is requested as a whole.
+var errPages = errors.New("the API server returns a page of a list that was requested as a whole")
+
 // AwaitKind is Await for a kind that is only known at run time; the object determines it.
+//
+// Users of a shoot may have a program of theirs respond for its API server. So that what clients limit of a response is a limit of what is kept here, objects
+// are those of one list and one watch: lists are not read in pages, which may have no end, and a watch that ends is not continued without a list.
 func AwaitKind(
 	ctx context.Context, c client.WithWatch, kind client.Object, list client.ObjectList, check func([]client.Object) error, report func(error),
 	options ...client.ListOption,
@@ -42,15 +51,24 @@ func AwaitKind(
 		}
 	}
 	var listed atomic.Pointer[error]
+	var mayWatch atomic.Bool
 	listWatch := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
 			fresh := list.DeepCopyObject().(client.ObjectList) //nolint:forcetypeassert // a copy has its original's type
-			err := c.List(ctx, fresh, append(options, &client.ListOptions{Raw: &raw})...)
+			raw.Limit = 0
+			err := c.List(ctx, fresh, append(slices.Clone(options), &client.ListOptions{Raw: &raw})...)
+			if err == nil && fresh.GetContinue() != "" {
+				err = errPages
+			}
 			listed.Store(&err)
+			mayWatch.Store(err == nil)
 			return fresh, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
-			return c.Watch(ctx, list, append(options, &client.ListOptions{Raw: &raw})...)
+			if withList := ptr.Deref(raw.SendInitialEvents, false); !mayWatch.Swap(false) && !withList {
+				return nil, apierrors.NewResourceExpired("the former watch has ended")
+			}
+			return c.Watch(ctx, list, append(slices.Clone(options), &client.ListOptions{Raw: &raw})...)
 		},
 	}
 	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{

@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// maxObjects is what the objects of a response may take: what thousands of nodes take is half of it.
+	// maxObjects is what the objects of a response may take: what thousands of nodes take is half of it. A watch with more ends.
 	maxObjects = 1 << 30
 	// maxOther is how many bytes a response may have that is an error, or no protobuf although that was asked for. Of other encodings, it is not known
 	// what the objects take.
@@ -69,9 +69,10 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	isWatch := request.URL.Query().Get("watch") != "" && response.StatusCode == http.StatusOK
 	switch isProtobuf := err == nil && mediaType == runtime.ContentTypeProtobuf; {
 	case isProtobuf && isWatch: // whatever the response says: the client reads events
-		response.Body = &events{ReadCloser: response.Body, check: t.event}
+		together := &walk{left: t.most} // whoever watches may keep all
+		response.Body = &events{ReadCloser: response.Body, check: func(data []byte) error { return t.event(data, together) }}
 	case isProtobuf:
-		response.Body = &whole{ReadCloser: response.Body, check: t.object}
+		response.Body = &whole{ReadCloser: response.Body, check: func(data []byte) error { return t.object(data, &walk{left: t.most}) }}
 	case mediaType != runtime.ContentTypeJSON || wanted != mediaType || response.StatusCode >= http.StatusBadRequest:
 		response.Body = &whole{ReadCloser: kube.LimitedBody(response.Body, maxOther), check: func(data []byte) error { return text(data, mediaType) }}
 	case !isWatch:
@@ -93,8 +94,8 @@ func text(data []byte, mediaType string) error {
 
 var errTwice = errors.New("an object in protobuf has a field twice")
 
-// object returns why an object in its envelope must not be decoded.
-func (t *transport) object(data []byte) error {
+// object returns why an object in its envelope must not be decoded, and counts down what it takes.
+func (t *transport) object(data []byte, w *walk) error {
 	data, ok := bytes.CutPrefix(data, envelope)
 	if !ok {
 		return nil // clients refuse it
@@ -108,8 +109,7 @@ func (t *transport) object(data []byte) error {
 	if (kind.Kind == "" || kind.Version == "") && len(raw) > maxOther { // it is decoded to what the client expects
 		return fmt.Errorf("%w: it has more than %d bytes of an unknown kind", kube.ErrTooLarge, maxOther)
 	}
-	w := &walk{left: t.most}
-	if of := t.typeOf(kind); of != nil && !w.message(raw, fieldsOf(of), 0) {
+	if of := t.typeOf(kind); of != nil && !(w.take(int64(of.Size())) && w.message(raw, fieldsOf(of), 0)) {
 		return fmt.Errorf("%w: the objects in it take more than %d bytes, or are nested too deeply", kube.ErrTooLarge, t.most)
 	}
 	return nil
@@ -155,12 +155,12 @@ func (t *transport) typeOf(kind schema.GroupVersionKind) reflect.Type {
 }
 
 // event returns why an event of a watch must not be decoded.
-func (t *transport) event(data []byte) error {
+func (t *transport) event(data []byte, w *walk) error {
 	event := &metav1.WatchEvent{}
 	if err := event.Unmarshal(data); err != nil {
 		return err
 	}
-	return t.object(event.Object.Raw)
+	return t.object(event.Object.Raw, w)
 }
 
 // whole is a body that is read to its end first.

@@ -3,10 +3,12 @@ package decoded
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -24,6 +26,8 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"gardener.cloud/gardener/internal/kube"
 )
 
 func newScheme(t *testing.T) *apiruntime.Scheme {
@@ -107,14 +111,14 @@ func TestObject(t *testing.T) {
 		"malformed":                      {"v1", "NodeList", []byte{0x12, 0xff}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := (&transport{scheme: newScheme(t), most: budget}).object(enveloped(tc.apiVersion, tc.kind, tc.content))
+			err := (&transport{scheme: newScheme(t), most: budget}).object(enveloped(tc.apiVersion, tc.kind, tc.content), &walk{left: budget})
 			if (err != nil) != tc.refused {
 				t.Errorf("error is %v", err)
 			}
 		})
 	}
 	twice := append(enveloped("v1", "NodeList", regular), field(2, times(10_000, field(2, nil)))...)
-	if err := (&transport{scheme: newScheme(t), most: budget}).object(twice); err == nil {
+	if err := (&transport{scheme: newScheme(t), most: budget}).object(twice, &walk{left: budget}); err == nil {
 		t.Error("the second content is not refused")
 	}
 }
@@ -279,22 +283,50 @@ func TestResources(t *testing.T) {
 	}
 }
 
-func TestWatch(t *testing.T) {
-	event := func(object []byte) []byte {
-		data, err := (&metav1.WatchEvent{Type: "ADDED", Object: apiruntime.RawExtension{Raw: object}}).Marshal()
+// event is an event of a watch with an object.
+func event(t *testing.T, object []byte) []byte {
+	data, err := (&metav1.WatchEvent{Type: "ADDED", Object: apiruntime.RawExtension{Raw: object}}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), data...) //nolint:gosec // it is small
+}
+
+// Whoever watches may keep what all events bring.
+func TestEventsCountTogether(t *testing.T) {
+	const budget, many = 1 << 20, 10_000
+	one := event(t, enveloped("v1", "Node", nil))
+	next := roundTripper(func(*http.Request) (*http.Response, error) {
+		return &http.Response{
+			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {apiruntime.ContentTypeProtobuf}},
+			Body: io.NopCloser(bytes.NewReader(bytes.Repeat(one, many))),
+		}, nil
+	})
+	for range 2 { // each watch begins anew
+		response, err := (&transport{next, newScheme(t), budget}).RoundTrip(httptest.NewRequest(http.MethodGet, "/api/v1/nodes?watch=true", nil))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), data...) //nolint:gosec // it is small
+		data, err := io.ReadAll(response.Body)
+		if events := len(data) / len(one); !errors.Is(err, kube.ErrTooLarge) || events < 100 || events*int(reflect.TypeFor[corev1.Node]().Size()) > budget {
+			t.Errorf("the watch ended after %d empty nodes: %v", events, err)
+		}
 	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
+func TestWatch(t *testing.T) {
 	content, err := node().Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
-	regular := event(enveloped("v1", "Node", content))
+	regular := event(t, enveloped("v1", "Node", content))
 	c := clientOf(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf")
-		for _, data := range [][]byte{regular, regular, event(enveloped("v1", "Node", field(3, bytes.Repeat(field(4, nil), 5_000_000))))} {
+		for _, data := range [][]byte{regular, regular, event(t, enveloped("v1", "Node", field(3, bytes.Repeat(field(4, nil), 5_000_000))))} {
 			_, _ = w.Write(data)
 			_ = http.NewResponseController(w).Flush()
 		}
