@@ -109,7 +109,7 @@ func Kill(ctx context.Context, pids []int) error {
 
 func killAndAwait(ctx context.Context, pid int) error {
 	fd, err := unix.PidfdOpen(pid, 0)
-	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) {
+	if isNoProcess(err) {
 		return nil
 	}
 	if err != nil {
@@ -123,6 +123,12 @@ func killAndAwait(ctx context.Context, pid int) error {
 		return err
 	}
 	return awaitExit(ctx, fd)
+}
+
+// isNoProcess reports whether an error of pidfd_open says that there is no such process, or only a thread: a process that ends is one for a moment. Kernels
+// before 6.15 say EINVAL then, later ones ENOENT.
+func isNoProcess(err error) bool {
+	return errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT)
 }
 
 // HasEnded reports whether a process has ended, also if its parent has not waited for it yet.
@@ -139,7 +145,7 @@ func HasEnded(pid int) bool {
 // AwaitExit returns when a process has ended, or ctx is done.
 func AwaitExit(ctx context.Context, pid int) error {
 	fd, err := unix.PidfdOpen(pid, 0)
-	if errors.Is(err, unix.ESRCH) {
+	if isNoProcess(err) {
 		return nil
 	}
 	if err != nil {
