@@ -169,14 +169,19 @@ func TestGardenletWritesOnlyWhatIsOfItsSeed(t *testing.T) {
 		t.Errorf("its gardenlet creates a Gardenlet with the annotations %v: %v", created.Annotations, err)
 	}
 
-	g.eventually(t, "policies are in effect", func() error {
-		filled := secret(attackers, "mine.ca-cluster")
-		filled.Type, filled.Annotations = corev1.SecretTypeServiceAccountToken, map[string]string{corev1.ServiceAccountNameKey: "default"}
-		if err := attacker.Create(ctx, filled, client.DryRunAll); !apierrors.IsForbidden(err) {
-			return fmt.Errorf("a Secret with a token: %w", err)
-		}
-		return nil
-	})
+	filled := secret(attackers, "mine.ca-cluster")
+	filled.Type, filled.Annotations = corev1.SecretTypeServiceAccountToken, map[string]string{corev1.ServiceAccountNameKey: "default"}
+	for name, refused := range map[string]*corev1.Secret{
+		"secrets-of-gardenlets": filled,
+		"roles-of-secrets":      secret("garden", "generated-bucket-own", "gardener.cloud/role", "global-monitoring"),
+	} {
+		g.eventually(t, "the policy "+name+" is in effect", func() error {
+			if err := attacker.Create(ctx, refused.DeepCopy(), client.DryRunAll); !apierrors.IsForbidden(err) {
+				return fmt.Errorf("the Secret is not refused: %w", err)
+			}
+			return nil
+		})
+	}
 	stolen := reference("stolen")
 	for name, try := range map[string]func() error{
 		"by the backups of its Seed": spec(func(s *corev1beta1.SeedSpec) {
@@ -258,11 +263,7 @@ func TestGardenletWritesOnlyWhatIsOfItsSeed(t *testing.T) {
 		"by the CA of another shoot": func() error {
 			return attacker.Create(ctx, &corev1beta1.InternalSecret{ObjectMeta: metav1.ObjectMeta{Namespace: attackers, Name: "theirs.ca-client"}})
 		},
-		"by a Secret with a token": func() error {
-			filled := secret(attackers, "mine.ca-cluster")
-			filled.Type, filled.Annotations = corev1.SecretTypeServiceAccountToken, map[string]string{corev1.ServiceAccountNameKey: "default"}
-			return attacker.Create(ctx, filled)
-		},
+		"by a Secret with a token": func() error { return attacker.Create(ctx, filled.DeepCopy()) },
 	} {
 		err := try()
 		if !apierrors.IsForbidden(err) {
