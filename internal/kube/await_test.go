@@ -54,7 +54,7 @@ func TestAwaitReadsNoEndlessList(t *testing.T) {
 				list.SetContinue("more")
 				return nil
 			},
-			Watch: watchesWithoutList(func() watch.Interface { return watch.NewEmptyWatch() }),
+			Watch: watchesWithoutList(watch.NewEmptyWatch),
 		}).Build()
 		err := Await(ctx, c, &corev1.PodList{}, func([]*corev1.Pod) error { return nil }, nil)
 		if !errors.Is(err, errPages) {

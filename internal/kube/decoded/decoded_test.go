@@ -308,6 +308,9 @@ func TestEventsCountTogether(t *testing.T) {
 			t.Fatal(err)
 		}
 		data, err := io.ReadAll(response.Body)
+		if err := response.Body.Close(); err != nil {
+			t.Error(err)
+		}
 		if events := len(data) / len(one); !errors.Is(err, kube.ErrTooLarge) || events < 100 || events*int(reflect.TypeFor[corev1.Node]().Size()) > budget {
 			t.Errorf("the watch ended after %d empty nodes: %v", events, err)
 		}
