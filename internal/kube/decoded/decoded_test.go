@@ -302,7 +302,7 @@ func TestEventsCountTogether(t *testing.T) {
 			Body: io.NopCloser(bytes.NewReader(bytes.Repeat(one, many))),
 		}, nil
 	})
-	for range 2 { // each watch begins anew
+	for range 2 { // each watch has a budget of its own
 		response, err := (&transport{next, newScheme(t), budget}).RoundTrip(httptest.NewRequest(http.MethodGet, "/api/v1/nodes?watch=true", nil))
 		if err != nil {
 			t.Fatal(err)

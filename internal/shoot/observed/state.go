@@ -143,7 +143,7 @@ func (s *State) DefaultIssuer() string {
 }
 
 // AdvertisedAddresses returns the URLs of the kube-apiserver, of the issuer of its tokens, and of other endpoints, for the status. A domain whose records
-// the owner of the shoot manages is external, too: extensions and clients look for its name. It comes after the internal one, as nobody knows whether the
+// the owner of the shoot manages is external, too: extensions and clients look for its name. It comes after the internal one, as it is not known whether the
 // record exists.
 func (s *State) AdvertisedAddresses() []corev1beta1.ShootAdvertisedAddress {
 	var list []corev1beta1.ShootAdvertisedAddress
