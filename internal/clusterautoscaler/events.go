@@ -28,7 +28,7 @@ func (s sink) Patch(before *corev1.Event, data []byte) (*corev1.Event, error) {
 // passing is the error of an API server that may accept the same request later.
 type passing struct{ error }
 
-// unlessRefused returns an error that is not that of an API server, unless it has refused the request.
+// unlessRefused hides the status in an error that may pass: recorders give up an event with any status error.
 func unlessRefused(err error) error {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && (status.Status().Code >= http.StatusInternalServerError || status.Status().Code == http.StatusTooManyRequests) {

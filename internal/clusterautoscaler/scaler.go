@@ -405,12 +405,14 @@ func (s *Scaler) up(ctx context.Context, st *state) (outcome, error) {
 		return outcome{}, fmt.Errorf("decide which groups grow: %w", err)
 	}
 	texts := map[string]string{}
+	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(result.Increases)) {
 		g := byName[name]
 		log.Info("Adding nodes", "group", name, "nodes", result.Increases[name])
-		var from, to int
-		if from, to, err = s.increase(ctx, g, result.Increases[name]); err != nil {
-			break // the pods of groups that grew get their events: for the next scan they only wait for a node
+		from, to, err := s.increase(ctx, g, result.Increases[name])
+		if err != nil {
+			errs = append(errs, err)
+			continue // other groups grow, and their pods get events: for the next scan they only wait for a node
 		}
 		texts[name] = fmt.Sprintf("%s %d->%d (max: %d)", name, from, to, g.Max)
 		g.Target, g.Upcoming = to, g.Upcoming+to-from
@@ -421,7 +423,7 @@ func (s *Scaler) up(ctx context.Context, st *state) (outcome, error) {
 		s.metrics.ups.Add(float64(to - from))
 	}
 	s.report(st, result, texts)
-	if err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return outcome{}, err
 	}
 	return outcome{grown: len(result.Increases) > 0, cluster: in.Cluster, waiting: result.Waiting, nodes: names}, nil

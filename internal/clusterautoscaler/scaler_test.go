@@ -115,7 +115,7 @@ func TestEventWhenAnotherGroupCannotGrow(t *testing.T) {
 	objects := append(append(emptyGroup("a", 0), emptyGroup("b", 0)...), machineManager())
 	seed := fake.NewClientBuilder().WithScheme(machineScheme(t)).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-			if object.GetName() == "b" {
+			if object.GetName() == "a" {
 				return refused
 			}
 			return c.Patch(ctx, object, patch, options...)
@@ -132,7 +132,7 @@ func TestEventWhenAnotherGroupCannotGrow(t *testing.T) {
 	for event := range events.Events {
 		got = append(got, event)
 	}
-	if diff := cmp.Diff([]string{"Normal TriggeredScaleUp pod triggered scale-up: [{a 0->1 (max: 1)}]"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"Normal TriggeredScaleUp pod triggered scale-up: [{b 0->1 (max: 1)}]"}, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -173,9 +174,14 @@ func remove(run *stage.Run, nodesStay bool) func(context.Context) error {
 	}
 }
 
+// untaintTimeout is how long nodes may take together. Users of the shoot decide how many there are, and how long their webhooks take.
+const untaintTimeout = time.Minute
+
 // untaint removes the taints of a cluster-autoscaler that was killed while it drained nodes: otherwise, it has removed them itself. A node that cannot be
 // changed, such as by a webhook of a user, keeps it: that is no reason for the cluster to stay as it is.
 func untaint(ctx context.Context, run *stage.Run) error {
+	ctx, cancel := context.WithTimeout(ctx, untaintTimeout)
+	defer cancel()
 	shootClient, err := run.Target.Client(ctx)
 	if err != nil {
 		return err
@@ -188,6 +194,10 @@ func untaint(ctx context.Context, run *stage.Run) error {
 		node := &nodes.Items[i]
 		if !slices.ContainsFunc(node.Spec.Taints, clusterautoscaler.OfRemoval) {
 			continue
+		}
+		if err := ctx.Err(); err != nil {
+			logf.FromContext(ctx).Error(err, "More nodes stay tainted, although they are not drained any more", "first", node.Name)
+			return nil
 		}
 		if err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 			if err := shootClient.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {

@@ -109,7 +109,6 @@ func TestAbandonedRecovery(t *testing.T) {
 	}
 }
 
-// The backups are copied from the bucket of the former seed to the own one, and then nothing of the former is left.
 // TestLargeBackupsAreCopied is about a control plane that could never move: a snapshot of 10 GiB takes nine minutes at 20 MB/s, and a run that does not finish it has
 // copied nothing of it.
 func TestLargeBackupsAreCopied(t *testing.T) {
@@ -119,6 +118,7 @@ func TestLargeBackupsAreCopied(t *testing.T) {
 	}
 }
 
+// The backups are copied from the bucket of the former seed to the own one, and then nothing of the former is left.
 func TestBackupsAreCopied(t *testing.T) {
 	clusters := stagetest.New(t)
 	entry := &corev1beta1.BackupEntry{

@@ -162,8 +162,8 @@ func (p *Plugin) checkQuotas(ctx context.Context, a admission.Attributes, refs [
 	return nil
 }
 
-// checkProjectNamespace refuses a namespace that another Project has, and that of the garden to users who are not its operators: with its labels, the
-// members of the Project would read the credentials in it, and without, settings of the Project are those of the Shoots there.
+// checkProjectNamespace refuses a namespace that another Project has, and that of the garden to users who are not its operators: members of a Project read the
+// credentials in its namespace, and its settings apply to the Shoots there.
 func (p *Plugin) checkProjectNamespace(ctx context.Context, a admission.Attributes, project, old *corev1beta1.Project) error {
 	namespace := project.Spec.Namespace
 	if namespace == nil || old != nil && old.Spec.Namespace != nil && *old.Spec.Namespace == *namespace {

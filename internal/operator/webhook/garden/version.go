@@ -20,9 +20,9 @@ import (
 // serverName is the name of the container with the kube-apiserver.
 var serverName = instance.VirtualGarden.Name(kubeapiserver.Name)
 
-// formerVersion returns the version of Kubernetes which a changed Garden has to follow: that of the old Garden, unless no kube-apiserver has ever started with
-// it, as there is no such image for example, and etcd thus has nothing that it has written. Then it may go back to the version that runs, or, if nothing has
-// ever run, have any: for these, the new version, and none, are returned.
+// formerVersion returns the version of Kubernetes that a changed Garden must not go back behind, and may be one minor version later than. It is that of the old
+// Garden, unless none of the pods of kube-apiserver has started with it, such as because there is no such image: then etcd has nothing that this version has
+// written. If the new version is the one that runs, that is returned, so that it is accepted; if none has ever run, "", with which any is.
 func (h *Validator) formerVersion(ctx context.Context, garden, old *operatorv1alpha1.Garden) (string, error) {
 	after, before := garden.Spec.VirtualCluster.Kubernetes.Version, old.Spec.VirtualCluster.Kubernetes.Version
 	if after == before {

@@ -51,7 +51,8 @@ func Add(mgr manager.Manager, targetCluster cluster.Cluster, managedBy string) e
 	return c.Watch(source.Kind(targetCluster.GetCache(), &corev1.Namespace{}, &handler.TypedEnqueueRequestForObject[*corev1.Namespace]{}, changed()))
 }
 
-// changed passes changes of what the webhook reads. A process that has just started has applied nothing yet, and writes all objects that the webhook changes.
+// changed passes changes of what the webhook reads. What has changed while no process ran is admitted when the object changes next: to write all objects of a
+// seed whenever a process starts would be too many requests.
 func changed() predicate.TypedFuncs[*corev1.Namespace] {
 	return predicate.TypedFuncs[*corev1.Namespace]{
 		CreateFunc: func(event.TypedCreateEvent[*corev1.Namespace]) bool { return false },
