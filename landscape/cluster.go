@@ -61,10 +61,25 @@ func (l *Landscape) AuditDir(cluster Cluster) string {
 // ignoredChecks are kubeadm's checks that mean nothing in a container: they read kernel modules and the build configuration of the kernel.
 const ignoredChecks = "[SystemVerification, FileContent--proc-sys-net-bridge-bridge-nf-call-iptables, Port-10250]"
 
+// machineNetworkIPv6 has the IPv6 addresses of pods of all clusters, which the machines of shoots are.
+var machineNetworkIPv6 = netip.MustParsePrefix("fd00:10::/32")
+
 // The networks of a cluster are disjoint between the clusters of a landscape, so that one cluster's addresses never
 // mean something else in another.
 func (c Cluster) pods() netip.Prefix     { return clusterNetwork(1 + 2*c.Number) }
 func (c Cluster) services() netip.Prefix { return clusterNetwork(2 + 2*c.Number) }
+
+// podRanges are the ranges of pods, one per IP family. Services have IPv4 addresses only.
+func (c Cluster) podRanges() []netip.Prefix {
+	ranges := []netip.Prefix{c.pods()}
+	if c.DualStack {
+		const length = 56 // room for 256 nodes, each with a /64
+		addr := machineNetworkIPv6.Addr().As16()
+		addr[5] = byte(c.Number)
+		ranges = append(ranges, netip.PrefixFrom(netip.AddrFrom16(addr), length))
+	}
+	return ranges
+}
 
 // dns is the address of the cluster's DNS service, the tenth of the service network as kubeadm has it.
 func (c Cluster) dns() netip.Addr {
@@ -168,7 +183,7 @@ func (l *Landscape) writeKubeadmConfig(cluster Cluster, machine Machine, etcdTag
 	maps.Copy(values, map[string]any{
 		"Name": machine.Name, "Zone": machine.zone(), "Address": l.network().Machine(machine.Number), "IgnoredChecks": ignoredChecks,
 		"Cluster": cluster.Name, "Version": cluster.Version, "APIServer": l.apiServer(cluster),
-		"Pods": cluster.pods(), "Services": cluster.services(), "EtcdTag": etcdTag, "EncryptionDir": encryptionDir,
+		"Pods": joined(cluster.podRanges()), "Services": cluster.services(), "EtcdTag": etcdTag, "EncryptionDir": encryptionDir,
 	})
 	if verb(cluster, machine) == "init" {
 		policy, err := render("audit-policy.yaml.tmpl", nil)
@@ -185,6 +200,14 @@ func (l *Landscape) writeKubeadmConfig(cluster Cluster, machine Machine, etcdTag
 		return err
 	}
 	return host.WriteFile(filepath.Join(l.userDataDir(machine.Name), "kubeadm.yaml"), config, 0o600)
+}
+
+func joined(networks []netip.Prefix) string {
+	texts := make([]string, 0, len(networks))
+	for _, network := range networks {
+		texts = append(texts, network.String())
+	}
+	return strings.Join(texts, ",")
 }
 
 // lineWriter is called with each line that starts like a step of kubeadm.
@@ -300,7 +323,7 @@ func (l *Landscape) installAddons(ctx context.Context, cluster Cluster, images m
 		return err
 	}
 	values := addon.Values{
-		Images: images, Pods: cluster.pods(), DNS: cluster.dns(), Pool: l.network().Pool(cluster.Number),
+		Images: images, Pods: cluster.podRanges(), DNS: cluster.dns(), Pool: l.network().Pool(cluster.Number),
 		APIServer: l.apiServer(cluster), DNSReplicas: cluster.replicas(),
 	}
 	values.LocalDNS = l.localDNSServers(cluster)

@@ -77,6 +77,8 @@ type Cluster struct {
 	Machines []Machine `json:"machines"`
 	// Seed makes a further cluster a seed of the garden. The runtime cluster is one anyway.
 	Seed bool `json:"seed,omitempty"`
+	// DualStack says that pods also have IPv6 addresses. It never changes, as nodes keep their ranges.
+	DualStack bool `json:"dualStack,omitempty"`
 }
 
 // Machine is one machine of a cluster.
@@ -418,7 +420,7 @@ func (l *Landscape) save() error {
 }
 
 func (l *Landscape) network() host.Network {
-	return host.Network{Landscape: l.Name, Index: max(l.state.Index, 0), Resolvers: hostResolvers(os.ReadFile)}
+	return host.Network{Landscape: l.Name, Index: max(l.state.Index, 0), Resolvers: hostResolvers(os.ReadFile), IPv6: host.HasIPv6()}
 }
 
 func (l *Landscape) stateFile() string { return filepath.Join(l.Dir, "landscape.json") }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -98,10 +99,19 @@ func (u *upRun) providerValues(dns map[string]any) (*apiextensionsv1.JSON, error
 		"image":    u.image,
 		"dns":      dns,
 		"replicas": providerReplicas(u.state.Clusters),
-		"machines": map[string]any{"registries": u.machineRegistries()},
+		"machines": u.machines(),
 		"images":   images,
 	})
 	return &apiextensionsv1.JSON{Raw: raw}, err
+}
+
+// machines are the values of provider-local's chart for machines. They are the same for all seeds.
+func (u *upRun) machines() map[string]any {
+	values := map[string]any{"registries": u.machineRegistries()}
+	if !slices.ContainsFunc(seedClusters(u.state.Clusters), func(c Cluster) bool { return !c.DualStack }) {
+		values["ipv6Network"] = machineNetworkIPv6.String()
+	}
+	return values
 }
 
 // providerReplicas is how many pods of provider-local each seed has, whose Extension is the same for all of them. They serve the names of shoots.

@@ -268,7 +268,7 @@ func (u *upRun) samples() ([]client.Object, error) {
 			if err != nil {
 				return nil, err
 			}
-			if err := setInfrastructure(object, kubeconfig, u.state.Clusters[0].pods()); err != nil {
+			if err := setInfrastructure(object, kubeconfig, u.state.Clusters[0].podRanges()); err != nil {
 				return nil, err
 			}
 		}
@@ -300,10 +300,10 @@ func setZones(profile *corev1beta1.CloudProfile, zones []string) {
 	}
 }
 
-// setInfrastructure sets the cluster whose pods, in the given network, are the machines of shoots with the credentials. With several seeds it is always the
+// setInfrastructure sets the cluster whose pods, in the given networks, are the machines of shoots with the credentials. With several seeds it is always the
 // same one, so that a control plane can move to another seed without its machines.
-func setInfrastructure(credentials *unstructured.Unstructured, kubeconfig []byte, pods netip.Prefix) error {
-	for key, value := range map[string][]byte{"kubeconfig": kubeconfig, "nodes": []byte(pods.String())} {
+func setInfrastructure(credentials *unstructured.Unstructured, kubeconfig []byte, pods []netip.Prefix) error {
+	for key, value := range map[string][]byte{"kubeconfig": kubeconfig, "nodes": []byte(joined(pods))} {
 		if err := unstructured.SetNestedField(credentials.Object, base64.StdEncoding.EncodeToString(value), "data", key); err != nil {
 			return err
 		}

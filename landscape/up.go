@@ -188,6 +188,11 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 			}
 		}
 	}
+	for i := range next {
+		if !l.has(next[i].Name) {
+			next[i].DualStack = u.network().IPv6
+		}
+	}
 	l.state.Clusters = next
 	if l.state.Hosts, err = planHosts(l.state.Hosts, options.Hosts); err != nil {
 		return err

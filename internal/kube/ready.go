@@ -49,3 +49,6 @@ func PodReady(pod *corev1.Pod) error {
 func reasonAndMessage(reason, message string) string {
 	return strings.Trim(reason+": "+message, ": ")
 }
+
+// SingleStack reports whether a node has pod CIDRs of one IP family only. It gets them when it joins, and keeps them.
+func SingleStack(node *corev1.Node) bool { return len(node.Spec.PodCIDRs) == 1 }

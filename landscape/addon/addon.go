@@ -19,8 +19,8 @@ import (
 type Values struct {
 	// Images are the images' references by the name of their product, such as "coredns".
 	Images map[string]string
-	// Pods is the pod network. Every node has a /24 of it.
-	Pods netip.Prefix
+	// Pods are the ranges of the pod network, one per IP family. Every node has a part of each.
+	Pods []netip.Prefix
 	// APIServer is the address of the kube-apiserver that also works before Services do.
 	APIServer netip.AddrPort
 	// DNS is the address of the cluster's DNS service, within the service network.

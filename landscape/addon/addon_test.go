@@ -14,7 +14,7 @@ import (
 func values() Values {
 	v := Values{
 		Images: map[string]string{},
-		Pods:   netip.MustParsePrefix("10.1.0.0/16"), DNS: netip.MustParseAddr("10.2.0.10"), DNSReplicas: 1, Pool: netip.MustParsePrefix("172.30.0.128/28"),
+		Pods:   []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}, DNS: netip.MustParseAddr("10.2.0.10"), DNSReplicas: 1, Pool: netip.MustParsePrefix("172.30.0.128/28"),
 		LocalDNS: []netip.AddrPort{netip.MustParseAddrPort("10.2.0.53:53")}, APIServer: netip.MustParseAddrPort("172.30.0.2:6443"),
 	}
 	for _, product := range Products() {

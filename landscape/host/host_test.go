@@ -65,6 +65,17 @@ func TestNetworkAddresses(t *testing.T) {
 		}
 		seen[addr] = what
 	}
+	subnetIPv6 := n.machineIPv6(0).Masked()
+	if other := (Network{Index: 4}).machineIPv6(0); subnetIPv6.Overlaps(other) {
+		t.Errorf("%s of another landscape is in %s", other, subnetIPv6)
+	}
+	for i := range MaxMachines {
+		prefix := n.machineIPv6(i)
+		if prefix.Masked() != subnetIPv6 || seen[prefix.Addr()] != "" {
+			t.Errorf("%s is not in %s, or given out twice", prefix, subnetIPv6)
+		}
+		seen[prefix.Addr()] = "machine"
+	}
 	add("gateway", n.Gateway())
 	add("host", n.Host())
 	for i := range MaxMachines {

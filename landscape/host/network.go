@@ -25,10 +25,11 @@ const (
 	// MaxClusters is how many clusters of one landscape get an address pool of their own.
 	MaxClusters = 7
 
-	networkBase  = "172.30"
-	bridgeName   = "br0"
-	hostPeerName = "host"
-	netnsDir     = "/run/netns"
+	networkBase     = "172.30"
+	networkBaseIPv6 = "fd00:172:30"
+	bridgeName      = "br0"
+	hostPeerName    = "host"
+	netnsDir        = "/run/netns"
 
 	// unreachablePriority is that of the rules of machines for addresses of load balancers: before the tables of routes.
 	unreachablePriority = 1000
@@ -45,6 +46,14 @@ type Network struct {
 	Index int
 	// Resolvers are the name servers that must be reachable even if they are in a private network.
 	Resolvers []netip.Addr
+	// IPv6 gives machines IPv6 addresses, too. They reach only each other with them.
+	IPv6 bool
+}
+
+// HasIPv6 reports whether interfaces of new network namespaces can have IPv6 addresses.
+func HasIPv6() bool {
+	disabled, err := os.ReadFile("/proc/sys/net/ipv6/conf/default/disable_ipv6")
+	return err == nil && strings.TrimSpace(string(disabled)) == "0"
 }
 
 // privateNetworks are the networks that machines must not reach through the host, as tests must not touch the networks around it.
@@ -86,6 +95,11 @@ func (n Network) machineNamespaceName(machine string) string {
 }
 
 func (n Network) hostLink() string { return "gardener" + strconv.Itoa(n.Index) }
+
+// machineIPv6 is the IPv6 address of a machine. Its last 16 bits are its number, counted like that of the other address.
+func (n Network) machineIPv6(number int) netip.Prefix {
+	return netip.PrefixFrom(netip.MustParseAddr(fmt.Sprintf("%s:%x::%x", networkBaseIPv6, n.Index, 2+number)), 64)
+}
 
 func (n Network) addr(last int) netip.Addr {
 	return netip.MustParseAddr(fmt.Sprintf("%s.%d.%d", networkBase, n.Index, last))
@@ -236,6 +250,11 @@ func (n Network) EnsureMachine(_ context.Context, machine string, number int) er
 	}
 	if err := ensureUp(machineSide, eth0, netip.PrefixFrom(n.Machine(number), 24)); err != nil {
 		return err
+	}
+	if n.IPv6 {
+		if err := ensureUp(machineSide, eth0, n.machineIPv6(number)); err != nil {
+			return err
+		}
 	}
 	if err := ensureRoute(machineSide, eth0, netip.Prefix{}, n.Gateway()); err != nil {
 		return err
@@ -388,6 +407,9 @@ func ensureUp(h *netlink.Handle, link netlink.Link, prefix netip.Prefix) error {
 		}
 	}
 	addr := &netlink.Addr{IPNet: ipNet(prefix)}
+	if prefix.Addr().Is6() {
+		addr.Flags = unix.IFA_F_NODAD // no address is given out twice, and it can be used at once
+	}
 	if err := h.AddrReplace(link, addr); err != nil {
 		return fmt.Errorf("set address %s on interface %q: %w", prefix, link.Attrs().Name, err)
 	}

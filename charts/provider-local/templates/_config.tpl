@@ -22,6 +22,9 @@ backup:
 {{- if not (include "garden" .) }}
 machines:
   registries: {{ toJson .Values.machines.registries }}
+{{- with .Values.machines.ipv6Network }}
+  ipv6Network: {{ toJson . }}
+{{- end }}
 images:
   gardener: {{ .Values.image }}
   flannel: {{ toJson .Values.images.flannel }}

@@ -69,6 +69,9 @@ type Values struct {
 	CommonSuffixes []string
 }
 
+// PodLabels select the pods.
+func PodLabels() client.MatchingLabels { return client.MatchingLabels{labelKey: labelValue} }
+
 // For returns the values for a Shoot, without the image and the cores.
 func For(shoot *corev1beta1.Shoot) (Values, error) {
 	networks, err := systemcomponent.NetworksOf(shoot)

@@ -30,8 +30,8 @@ const (
 type Values struct {
 	// Image is the image of flannel with the program install-cni.
 	Image string
-	// Pods is the range of the pod network. Every node has a part of it.
-	Pods netip.Prefix
+	// Pods are the ranges of the pod network, one per IP family. Every node has a part of each: flannel exits on a node without.
+	Pods []netip.Prefix
 	// Backend is how packets get to another node.
 	Backend Backend
 	// ClusterRole is the name of the ClusterRole.
@@ -41,11 +41,23 @@ type Values struct {
 	APIServer netip.AddrPort
 }
 
+// network returns the content of net-conf.json. IPv4 is enabled by default.
+func (v Values) network() map[string]any {
+	network := map[string]any{"EnableNFTables": true, "EnableIPv4": false, "Backend": map[string]any{"Type": v.Backend}}
+	for _, pods := range v.Pods {
+		if pods.Addr().Is4() {
+			network["Network"] = pods.String()
+			delete(network, "EnableIPv4")
+		} else {
+			network["IPv6Network"], network["EnableIPv6"] = pods.String(), true
+		}
+	}
+	return network
+}
+
 // Objects renders flannel.
 func Objects(v Values) ([]client.Object, error) {
-	network, err := json.Marshal(map[string]any{
-		"Network": v.Pods.String(), "EnableNFTables": true, "Backend": map[string]any{"Type": v.Backend},
-	})
+	network, err := json.Marshal(v.network())
 	if err != nil {
 		return nil, err
 	}

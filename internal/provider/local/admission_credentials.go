@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,7 +13,6 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
-	"gardener.cloud/gardener/internal/validation/cidr"
 	"gardener.cloud/gardener/pkg/destination"
 )
 
@@ -24,8 +24,12 @@ func checkSecret(_ context.Context, secret, _ *corev1.Secret) error {
 	if problem := problemOf(secret); problem != "" {
 		return field.Invalid(field.NewPath("data").Key(kubeconfigKey), field.OmitValueType{}, problem)
 	}
-	if nodes := secret.Data[nodesKey]; len(nodes) > 0 {
-		return cidr.Validate(cidr.Network{Path: field.NewPath("data").Key(nodesKey), Value: string(nodes)}).ToAggregate()
+	if nodes, nodesIPv6, two := strings.Cut(string(secret.Data[nodesKey]), ","); nodes != "" || two {
+		errs := checkFamily(nodes, false)
+		if two {
+			errs = append(errs, checkFamily(nodesIPv6, true)...)
+		}
+		return errs.ToAggregate()
 	}
 	return nil
 }

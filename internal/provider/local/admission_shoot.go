@@ -35,8 +35,8 @@ func checkNetworks(_ context.Context, shoot, _ *corev1beta1.Shoot) error {
 		return nil // only the old object had it
 	}
 	errs := unknownConfig(path.Child("providerConfig"), networking.ProviderConfig)
-	if i := slices.Index(networking.IPFamilies, corev1beta1.IPFamilyIPv6); i >= 0 {
-		errs = append(errs, field.NotSupported(path.Child("ipFamilies").Index(i), corev1beta1.IPFamilyIPv6, []corev1beta1.IPFamily{corev1beta1.IPFamilyIPv4}))
+	if families := networking.IPFamilies; len(families) > 0 && families[0] != corev1beta1.IPFamilyIPv4 { // IPv6 can be added to it
+		errs = append(errs, field.NotSupported(path.Child("ipFamilies").Index(0), families[0], []corev1beta1.IPFamily{corev1beta1.IPFamilyIPv4}))
 	}
 	if pods := networking.Pods; pods != nil {
 		if network, err := netip.ParsePrefix(*pods); err != nil || !network.Addr().Is4() {

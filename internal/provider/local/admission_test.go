@@ -72,9 +72,13 @@ func TestCheckShoot(t *testing.T) {
 		"networks of flannel": {checkNetworks, func(s *shoot) { s.Spec.Networking.Type = new("flannel") }, nil},
 		"networks with what flannel does not have": {checkNetworks, func(s *shoot) {
 			s.Spec.Networking.Type, s.Spec.Networking.ProviderConfig = new("flannel"), someConfig
-			s.Spec.Networking.IPFamilies = []corev1beta1.IPFamily{corev1beta1.IPFamilyIPv4, corev1beta1.IPFamilyIPv6}
+			s.Spec.Networking.IPFamilies = []corev1beta1.IPFamily{corev1beta1.IPFamilyIPv6, corev1beta1.IPFamilyIPv4}
 			s.Spec.Networking.Pods = new("2001:db8::/64")
-		}, []string{"spec.networking.providerConfig: Invalid value", "spec.networking.ipFamilies[1]: Unsupported value", "spec.networking.pods: Invalid value"}},
+		}, []string{"spec.networking.providerConfig: Invalid value", "spec.networking.ipFamilies[0]: Unsupported value", "spec.networking.pods: Invalid value"}},
+		"dual-stack": {checkNetworks, func(s *shoot) {
+			s.Spec.Networking.Type = new("flannel")
+			s.Spec.Networking.IPFamilies = []corev1beta1.IPFamily{corev1beta1.IPFamilyIPv4, corev1beta1.IPFamilyIPv6}
+		}, nil},
 		"no container runtimes": {checkContainerRuntimes, func(*shoot) {}, nil},
 		"container runtimes": {checkContainerRuntimes, func(s *shoot) {
 			s.Spec.Provider.Workers[1].CRI = &corev1beta1.CRI{ContainerRuntimes: []corev1beta1.ContainerRuntime{

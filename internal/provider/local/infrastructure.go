@@ -2,8 +2,12 @@ package local
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,7 +44,7 @@ const namespaceRecheck = 10 * time.Second
 // kubeconfig is in the credentials of the shoot; there it stays when the control plane moves to another seed.
 type infrastructures struct {
 	*places
-	registries []localv1alpha1.MachineRegistry
+	config providerlocalconfigv1alpha1.MachinesConfiguration
 }
 
 // Reconcile applies the namespace with its NetworkPolicy, and reports the network of nodes, which is that of the pods of its cluster.
@@ -58,11 +62,17 @@ func (a *infrastructures) Reconcile(ctx context.Context, infrastructure *extensi
 	if state.Nodes, err = nodesOf(infrastructure, state, cluster, current); err != nil {
 		return err
 	}
+	dual := dualStack(cluster.Shoot)
+	if dual {
+		if err := a.addIPv6(infrastructure, state, current); err != nil {
+			return err
+		}
+	}
 	if err := setState(infrastructure, state); err != nil { // also if the namespace cannot be applied yet
 		return err
 	}
 	namespace := namespaceFor(infrastructure)
-	policy := MachinesPolicy(namespace.Name, networksOf(cluster.Seed, state, current.inSeed), a.registries)
+	policy := MachinesPolicy(namespace.Name, networksOf(cluster.Seed, state, current.inSeed), a.config.Registries)
 	objects := []client.Object{namespace, policy}
 	if current.inSeed {
 		objects = append(objects, loadBalancerQuota(namespace.Name))
@@ -70,11 +80,61 @@ func (a *infrastructures) Reconcile(ctx context.Context, infrastructure *extensi
 	if err := kube.Apply(ctx, current, Name, objects...); err != nil {
 		return err
 	}
-	if len(state.Nodes) > 0 {
-		infrastructure.Status.Networking = &extensionsv1alpha1.InfrastructureStatusNetworking{Nodes: state.Nodes}
+	if len(state.Nodes) == 0 {
+		return nil
+	}
+	infrastructure.Status.Networking = &extensionsv1alpha1.InfrastructureStatusNetworking{Nodes: state.Nodes}
+	if dual {
+		networking := cluster.Shoot.Spec.Networking
+		infrastructure.Status.Networking.Pods = []string{*networking.Pods, state.PodsIPv6}
+		infrastructure.Status.Networking.Services = []string{*networking.Services, state.ServicesIPv6}
 	}
 	return nil
 }
+
+// dualStack reports whether a shoot has IPv6 beside IPv4.
+func dualStack(shoot *corev1beta1.Shoot) bool {
+	if shoot == nil {
+		return false
+	}
+	networking := shoot.Spec.Networking
+	return networking != nil && len(networking.IPFamilies) > 1 && networking.Pods != nil && networking.Services != nil
+}
+
+// addIPv6 completes the ranges of a dual-stack shoot. Nodes have addresses of the pods of their cluster. The ranges of pods and Services, for which a Shoot
+// has no fields, are unique local addresses (RFC 4193) that follow from the UID of the first Infrastructure.
+func (a *infrastructures) addIPv6(infrastructure *extensionsv1alpha1.Infrastructure, state *infrastructureState, current *target) error {
+	if !slices.ContainsFunc(state.Nodes, isIPv6) {
+		nodes := current.nodesIPv6
+		if current.inSeed {
+			nodes = a.config.IPv6Network
+		}
+		if nodes == "" {
+			err := field.Invalid(field.NewPath("spec", "networking", "ipFamilies").Index(1), corev1beta1.IPFamilyIPv6,
+				"machines of this shoot have no IPv6 addresses, or neither the configuration of provider-local nor the credentials name their network")
+			return errorcode.With(err, corev1beta1.ErrorConfigurationProblem)
+		}
+		if errs := checkFamily(nodes, true); len(errs) > 0 {
+			return errorcode.With(fmt.Errorf("credentials: %w", errs.ToAggregate()), corev1beta1.ErrorConfigurationProblem)
+		}
+		state.Nodes = append(slices.Clone(state.Nodes), nodes)
+	}
+	if state.PodsIPv6 == "" {
+		const (
+			pods     = 52  // room for 4096 nodes, each with a /64
+			services = 108 // the largest range that kube-apiserver takes
+		)
+		addr := [16]byte{0: 0xfd}
+		id := sha256.Sum256([]byte(infrastructure.UID))
+		copy(addr[1:6], id[:])
+		state.PodsIPv6 = netip.PrefixFrom(netip.AddrFrom16(addr), pods).String()
+		addr[6], addr[7] = 0xff, 0xff
+		state.ServicesIPv6 = netip.PrefixFrom(netip.AddrFrom16(addr), services).String()
+	}
+	return nil
+}
+
+func isIPv6(network string) bool { return strings.Contains(network, ":") }
 
 // locate returns the cluster for the machines. The first time, it records where that is; later, it refuses another one.
 func (a *infrastructures) locate(ctx context.Context, infrastructure *extensionsv1alpha1.Infrastructure) (*target, *infrastructureState, error) {
@@ -174,6 +234,16 @@ func nodesOf(infrastructure *extensionsv1alpha1.Infrastructure, state *infrastru
 		return nil, errorcode.With(err, corev1beta1.ErrorConfigurationProblem)
 	}
 	return []string{current.nodes}, checkNodes(current.nodes, &cluster.Seed.Spec.Networks)
+}
+
+// checkFamily checks a network of pods that credentials name: that of IPv4, or that of IPv6 after a comma.
+func checkFamily(network string, ipv6 bool) field.ErrorList {
+	path := field.NewPath("data").Key(nodesKey)
+	errs := cidr.Validate(cidr.Network{Path: path, Value: network})
+	if len(errs) == 0 && isIPv6(network) != ipv6 {
+		errs = append(errs, field.Invalid(path, network, "must be an IPv4 network, which may be followed by a comma and an IPv6 network"))
+	}
+	return errs
 }
 
 // checkNodes refuses a network that credentials name and that a Shoot could not have in its spec.

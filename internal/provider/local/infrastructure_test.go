@@ -1,6 +1,7 @@
 package local
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -89,6 +90,56 @@ func TestNodesOfInfrastructure(t *testing.T) {
 				t.Errorf("nodes (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A dual-stack shoot has IPv6 ranges that stay, also when it becomes dual-stack later.
+func TestIPv6OfInfrastructure(t *testing.T) {
+	families := []corev1beta1.IPFamily{corev1beta1.IPFamilyIPv4, corev1beta1.IPFamilyIPv6}
+	cluster := ofSeed()
+	cluster.Shoot = &corev1beta1.Shoot{Spec: corev1beta1.ShootSpec{Networking: &corev1beta1.Networking{
+		IPFamilies: families[:1], Pods: new("10.3.0.0/16"), Services: new("10.4.0.0/16"),
+	}}}
+	a, infrastructure := infrastructuresIn(newSeed(t, "")), newInfrastructure()
+	infrastructure.UID = "1"
+	reconcile := func() error { return a.Reconcile(t.Context(), infrastructure, cluster) }
+	if err := reconcile(); err != nil || len(infrastructure.Status.Networking.Pods) > 0 {
+		t.Fatalf("with one family: %v, %v", infrastructure.Status.Networking, err)
+	}
+	cluster.Shoot.Spec.Networking.IPFamilies = families
+	if err := reconcile(); err == nil || !strings.HasPrefix(err.Error(), "spec.networking.ipFamilies[1]: ") || !isConfigurationProblem(err) {
+		t.Errorf("without a network of machines: %v", err)
+	}
+	a.config.IPv6Network = "fd00:10::/32"
+	if err := reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	want := &extensionsv1alpha1.InfrastructureStatusNetworking{
+		Nodes: []string{"10.1.0.0/16", "fd00:10::/32"},
+		Pods:  []string{"10.3.0.0/16", "fd6b:86b2:73ff::/52"}, Services: []string{"10.4.0.0/16", "fd6b:86b2:73ff:ffff::/108"},
+	}
+	if diff := cmp.Diff(want, infrastructure.Status.Networking); diff != "" {
+		t.Errorf("networks (-want +got):\n%s", diff)
+	}
+	infrastructure.UID, a.config.IPv6Network = "2", "" // it has moved to another seed
+	if err := reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, infrastructure.Status.Networking); diff != "" {
+		t.Errorf("networks after a move (-want +got):\n%s", diff)
+	}
+}
+
+// Machines in another cluster have what the credentials name.
+func TestNodesOfCredentials(t *testing.T) {
+	for nodes, valid := range map[string]bool{
+		"": true, "10.9.0.0/16": true, "10.9.0.0/16,fd00:10::/32": true,
+		"fd00:10::/32": false, "10.9.0.0/16,": false, ",fd00:10::/32": false, "10.9.0.0/16,10.8.0.0/16": false, "10.9.0.0/16,fd00:10::/32,fd00:11::/32": false,
+	} {
+		err := checkSecret(t.Context(), &corev1.Secret{Data: map[string][]byte{"nodes": []byte(nodes)}}, nil)
+		if (err == nil) != valid {
+			t.Errorf("%q: %v", nodes, err)
+		}
 	}
 }
 

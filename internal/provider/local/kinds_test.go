@@ -90,8 +90,15 @@ func TestNetwork(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	dual := network.DeepCopy()
+	dual.Spec.IPFamilies = []extensionsv1alpha1.IPFamily{"IPv4", "IPv6"}
+	shoot := &corev1beta1.Shoot{Status: corev1beta1.ShootStatus{Networking: &corev1beta1.NetworkingStatus{Pods: []string{"10.3.0.0/16", "fd00:1::/52"}}}}
+	if err := a.Reconcile(t.Context(), dual, &extension.Cluster{Shoot: shoot}); err != nil || len(dual.Status.IPFamilies) != 2 {
+		t.Errorf("dual-stack: ipFamilies %v, %v", dual.Status.IPFamilies, err)
+	}
 	for _, change := range []func(*extensionsv1alpha1.NetworkSpec){
 		func(s *extensionsv1alpha1.NetworkSpec) { s.PodCIDR = "fd00::/64" },
+		func(s *extensionsv1alpha1.NetworkSpec) { s.IPFamilies = []extensionsv1alpha1.IPFamily{"IPv6", "IPv4"} },
 		func(s *extensionsv1alpha1.NetworkSpec) { s.PodCIDR = "10.3.0.0" },
 		func(s *extensionsv1alpha1.NetworkSpec) { s.IPFamilies = []extensionsv1alpha1.IPFamily{"IPv4", "IPv6"} },
 	} {

@@ -168,7 +168,7 @@ func addControlPlanes(p *process.Process, places *places, c *providerlocalconfig
 
 // addInfrastructures adds the controller of Infrastructures, which also watches namespaces.
 func addInfrastructures(p *process.Process, places *places, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
-	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.Infrastructure](&infrastructures{places, c.Machines.Registries}))
+	o := options(c.ExtensionClasses, extension.Actuator[*extensionsv1alpha1.Infrastructure](&infrastructures{places, c.Machines}))
 	o.Watch = watchNamespaces
 	return extension.Add(p, o)
 }

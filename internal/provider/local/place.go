@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,6 +50,9 @@ type place struct {
 type infrastructureState struct {
 	// Nodes are the networks of the nodes.
 	Nodes []string `json:"nodes,omitempty"`
+	// PodsIPv6 and ServicesIPv6 are ranges of a dual-stack shoot. They stay, as its nodes and Services have parts of them.
+	PodsIPv6     string `json:"podsIPv6,omitempty"`
+	ServicesIPv6 string `json:"servicesIPv6,omitempty"`
 	// Place is where the machines are. A version before 1.150 has recorded none.
 	Place *place `json:"place,omitempty"`
 }
@@ -108,8 +112,8 @@ type target struct {
 	place
 	// inSeed reports whether it is the cluster of the seed, also if there is a kubeconfig for it.
 	inSeed bool
-	// nodes is the network of pods there as the credentials name it. It may be empty.
-	nodes string
+	// nodes and nodesIPv6 are the networks of pods there as the credentials name them. They may be empty.
+	nodes, nodesIPv6 string
 }
 
 // current returns the cluster that the credentials of a shoot lead to.
@@ -134,7 +138,8 @@ func (p *places) current(ctx context.Context, ref corev1.SecretReference) (*targ
 	if uid == seed {
 		c = p.client
 	}
-	return &target{c, place{uid, server}, uid == seed, string(credentials.Data[nodesKey])}, nil
+	nodes, nodesIPv6, _ := strings.Cut(string(credentials.Data[nodesKey]), ",")
+	return &target{c, place{uid, server}, uid == seed, nodes, nodesIPv6}, nil
 }
 
 // kubeconfig returns the kubeconfig in the credentials of a shoot, or nothing if there is none.

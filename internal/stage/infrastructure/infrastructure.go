@@ -175,7 +175,7 @@ func (in Inputs) reconcileInfrastructure(ctx context.Context) error {
 	if err := in.Run.SeedAPI.Get(ctx, client.ObjectKeyFromObject(obj), obj); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read Infrastructure %q: %w", obj.Name, err)
 	}
-	values.Always = in.Requested || asksForOtherNodes(in.Shoot, obj)
+	values.Always = in.Requested || asksForOtherNodes(in.Shoot, obj) || asksForSecondFamily(in.Shoot, obj)
 	if err := extensionobject.Apply(ctx, values, obj, func(obj *extensionsv1alpha1.Infrastructure) {
 		obj.Spec.DefaultSpec = stage.DefaultSpec(obj.Spec.Class, provider.Type, provider.InfrastructureConfig)
 		obj.Spec.Region, obj.Spec.SecretRef = in.Shoot.Spec.Region, in.Run.CloudProvider()
@@ -206,6 +206,12 @@ func asksForOtherNodes(shoot *corev1beta1.Shoot, infrastructure *extensionsv1alp
 	reported := chosen(infrastructure).Nodes
 	networking := shoot.Spec.Networking
 	return len(reported) > 0 && networking != nil && networking.Nodes != nil && !slices.Contains(reported, *networking.Nodes)
+}
+
+// asksForSecondFamily reports whether a shoot with a range of pods is to become dual-stack. Like those of nodes, IP families are in the Cluster resource.
+func asksForSecondFamily(shoot *corev1beta1.Shoot, infrastructure *extensionsv1alpha1.Infrastructure) bool {
+	networking := shoot.Spec.Networking
+	return networking != nil && len(networking.IPFamilies) > 1 && len(chosen(infrastructure).Pods) < len(networking.IPFamilies)
 }
 
 // publishNetworks writes the networks that are used into the Shoot and its Cluster resource, where extensions and their webhooks read them.
@@ -278,13 +284,17 @@ func (in Inputs) reconcileNetwork(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	networking := shoot.Spec.Networking
-	return stage.Extend(ctx, in.Run, in.Run.Network(), func(obj *extensionsv1alpha1.Network) {
+	networking, network := shoot.Spec.Networking, in.Run.Network()
+	families, err := in.families(ctx, networking, network)
+	if err != nil {
+		return err
+	}
+	if err := stage.Extend(ctx, in.Run, network, func(obj *extensionsv1alpha1.Network) {
 		obj.Spec.DefaultSpec = stage.DefaultSpec(obj.Spec.Class, ptr.Deref(networking.Type, ""), networking.ProviderConfig)
 		obj.Spec.PodCIDR, obj.Spec.ServiceCIDR = ptr.Deref(networking.Pods, ""), ptr.Deref(networking.Services, "")
-		obj.Spec.IPFamilies = nil
-		for _, family := range networking.IPFamilies {
-			obj.Spec.IPFamilies = append(obj.Spec.IPFamilies, extensionsv1alpha1.IPFamily(family))
-		}
-	})
+		obj.Spec.IPFamilies = families
+	}); err != nil || len(network.Status.IPFamilies) < 2 {
+		return err
+	}
+	return in.replaceSingleStackDNS(ctx)
 }

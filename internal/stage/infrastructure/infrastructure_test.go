@@ -175,6 +175,11 @@ func TestInfrastructureIsReconciledWhenNeeded(t *testing.T) {
 		"the owner asks for other nodes": {
 			change: func(in *Inputs) { in.Shoot.Spec.Networking.Nodes = new("10.0.0.0/16") }, want: true,
 		},
+		"the owner adds an IP family": {
+			change: func(in *Inputs) {
+				in.Shoot.Spec.Networking.IPFamilies = []corev1beta1.IPFamily{corev1beta1.IPFamilyIPv4, corev1beta1.IPFamilyIPv6}
+			}, want: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clusters := stagetest.New(t)

@@ -55,7 +55,7 @@ func Tasks(in Inputs) []flow.Task {
 func (in Inputs) restartControlPlane(ctx context.Context) error {
 	at, c := in.At(), in.Run.SeedAPI
 	for _, name := range in.ControlPlane {
-		if err := restart(ctx, c, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: in.Run.Namespace, Name: name}}, at); err != nil {
+		if err := Workload(ctx, c, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: in.Run.Namespace, Name: name}}, at); err != nil {
 			return err
 		}
 	}
@@ -79,7 +79,7 @@ func (in Inputs) restartSystemComponents(ctx context.Context) error {
 	}
 	at := in.At()
 	dns := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: coredns.Name}}
-	if err := restart(ctx, shootClient, dns, at); err != nil {
+	if err := Workload(ctx, shootClient, dns, at); err != nil {
 		return err
 	}
 	proxies := &appsv1.DaemonSetList{}
@@ -88,7 +88,7 @@ func (in Inputs) restartSystemComponents(ctx context.Context) error {
 	}
 	for i := range proxies.Items {
 		if proxy := &proxies.Items[i]; strings.HasPrefix(proxy.Name, kubeProxyPrefix) {
-			if err := restart(ctx, shootClient, proxy, at); err != nil {
+			if err := Workload(ctx, shootClient, proxy, at); err != nil {
 				return err
 			}
 		}
@@ -96,8 +96,8 @@ func (in Inputs) restartSystemComponents(ctx context.Context) error {
 	return nil
 }
 
-// restart replaces the pods of a workload. One that does not exist has none.
-func restart(ctx context.Context, c client.Client, workload client.Object, at time.Time) error {
+// Workload replaces the pods of a workload. One that does not exist has none.
+func Workload(ctx context.Context, c client.Client, workload client.Object, at time.Time) error {
 	patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, restartedAt, at.UTC().Format(time.RFC3339))
 	if err := c.Patch(ctx, workload, client.RawPatch(types.StrategicMergePatchType, []byte(patch))); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("restart %T %q: %w", workload, workload.GetName(), err)

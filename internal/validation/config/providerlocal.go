@@ -9,6 +9,7 @@ import (
 
 	providerlocalconfigv1alpha1 "gardener.cloud/gardener/api/config/providerlocal/v1alpha1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/validation/cidr"
 )
 
 // ValidateProviderLocal checks the configuration of provider-local.
@@ -50,6 +51,13 @@ func ValidateProviderLocal(config *providerlocalconfigv1alpha1.ProviderLocalConf
 	for i, zone := range config.DNS.Zones {
 		for _, reason := range validation.IsDNS1123Subdomain(strings.TrimSuffix(zone, ".")) {
 			errs = append(errs, field.Invalid(dns.Child("zones").Index(i), zone, reason))
+		}
+	}
+	if network := config.Machines.IPv6Network; network != "" {
+		at := field.NewPath("machines", "ipv6Network")
+		errs = append(errs, cidr.Validate(cidr.Network{Path: at, Value: network})...)
+		if !strings.Contains(network, ":") {
+			errs = append(errs, field.Invalid(at, network, "must be an IPv6 network"))
 		}
 	}
 	backup := field.NewPath("backup")

@@ -134,6 +134,11 @@ type MachinesConfiguration struct {
 	// +listType=map
 	// +listMapKey=host
 	Registries []localv1alpha1.MachineRegistry `json:"registries,omitempty"`
+
+	// IPv6Network has the IPv6 addresses of pods of the seed, in CIDR notation. Machines have them too, so that shoots can be dual-stack. Empty if pods
+	// have none.
+	// +optional
+	IPv6Network string `json:"ipv6Network,omitempty"`
 }
 
 // ImagesConfiguration are references of images.

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
@@ -191,7 +189,7 @@ func dualStackMigration(shoot *corev1beta1.Shoot, o *observed) corev1beta1.Condi
 	if n := shoot.Spec.Networking; n == nil || len(n.IPFamilies) < 2 {
 		return condition
 	}
-	if singleStack := count(o.nodes, func(n *corev1.Node) bool { return len(n.Spec.PodCIDRs) == 1 }); singleStack > 0 {
+	if singleStack := count(o.nodes, kube.SingleStack); singleStack > 0 {
 		condition.Status, condition.Reason = corev1beta1.ConditionFalse, "NodesNotMigrated"
 		condition.Message = fmt.Sprintf("%d of %d nodes have one IP family only. Replace them, then reconcile the cluster.", singleStack, len(o.nodes))
 	}

@@ -265,9 +265,11 @@ func why(pod *corev1.Pod) string {
 
 func status(pod *corev1.Pod) driver.Status {
 	s := driver.Status{ProviderID: providerID(pod), NodeName: pod.Name, Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: pod.Name}}}
-	if pod.Status.PodIP != "" {
-		s.Addresses = append([]corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: pod.Status.PodIP}}, s.Addresses...)
+	var internal []corev1.NodeAddress
+	for _, ip := range pod.Status.PodIPs {
+		internal = append(internal, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip.IP})
 	}
+	s.Addresses = append(internal, s.Addresses...)
 	return s
 }
 
