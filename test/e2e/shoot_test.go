@@ -352,7 +352,14 @@ func testShoot(t *testing.T, l *landscape) {
 	l.timed(t, "its spec has the range of its nodes", func(t *testing.T) { testNodeRange(t, l, key, admin) })
 	l.timed(t, "nodes come for pods, and go with them", func(t *testing.T) { testAutoscaling(t, l, key, admin) })
 	l.timed(t, "a pod chooses another container runtime", func(t *testing.T) { testRuntime(t, l, key, admin) })
+	ipv6 := l.hasIPv6(t)
+	if ipv6 {
+		l.timed(t, "it gets a second IP family", func(t *testing.T) { addIPv6(t, l, key) })
+	}
 	l.timed(t, "its credentials are rotated, and its nodes replaced", func(t *testing.T) { testRotation(t, l, key, admin) })
+	if ipv6 {
+		l.timed(t, "its pods use both IP families", func(t *testing.T) { testDualStack(t, l, key) })
+	}
 	l.timed(t, "it is deleted without leftovers", func(t *testing.T) {
 		l.deleteShoot(t, key)
 		if existed {

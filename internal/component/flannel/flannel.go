@@ -118,6 +118,9 @@ func Objects(v Values) ([]client.Object, error) {
 			corev1.EnvVar{Name: "KUBERNETES_SERVICE_HOST", Value: v.APIServer.Addr().String()},
 			corev1.EnvVar{Name: "KUBERNETES_SERVICE_PORT", Value: strconv.Itoa(int(v.APIServer.Port()))})
 	}
+	// It reads its configuration when it starts.
+	daemonSet := w.DaemonSet()
+	metav1.SetMetaDataAnnotation(&daemonSet.Spec.Template.ObjectMeta, "checksum/configmap-"+name, workload.Checksum(string(network)))
 	role := w.ClusterRole(v.ClusterRole, workload.Rule("", "pods", "get"), workload.Rule("", "nodes", "get list watch"), workload.Rule("", "nodes/status", "patch"))
-	return append(append([]client.Object{w.ServiceAccount()}, role...), config, w.DaemonSet()), nil
+	return append(append([]client.Object{w.ServiceAccount()}, role...), config, daemonSet), nil
 }

@@ -52,8 +52,16 @@ func (in Inputs) families(ctx context.Context, networking *corev1beta1.Networkin
 	return families, nil
 }
 
-// replaceSingleStackDNS restarts CoreDNS while a pod of it has an address of one IP family only, which it keeps: the Service has an address of each.
+// replaceSingleStackDNS restarts CoreDNS while a pod of it has an address of one IP family only, which it keeps: the Service has an address of each. If nodes
+// did not have the new configuration of the network yet, the next reconciliation does it again.
 func (in Inputs) replaceSingleStackDNS(ctx context.Context) error {
+	network := in.Run.Network()
+	if err := in.Run.SeedAPI.Get(ctx, client.ObjectKeyFromObject(network), network); err != nil {
+		return fmt.Errorf("read Network %q: %w", network.Name, err)
+	}
+	if len(network.Status.IPFamilies) < 2 {
+		return nil
+	}
 	shootClient, err := in.Run.Target.Client(ctx)
 	if err != nil {
 		return err

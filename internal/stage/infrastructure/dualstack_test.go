@@ -60,10 +60,14 @@ func TestDualStack(t *testing.T) {
 			if diff := cmp.Diff(tc.want, families); diff != "" {
 				t.Errorf("families (-want +got):\n%s", diff)
 			}
-			if len(families) > 1 {
-				if err := in.replaceSingleStackDNS(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+			network.Status.IPFamilies = families
+			if tc.existing == nil {
+				create(t, clusters.Seed, network)
+			} else if err := clusters.Seed.Update(t.Context(), network); err != nil {
+				t.Fatal(err)
+			}
+			if err := in.replaceSingleStackDNS(t.Context()); err != nil {
+				t.Fatal(err)
 			}
 			if err := clusters.Shoot.Get(t.Context(), client.ObjectKeyFromObject(dns), dns); err != nil {
 				t.Fatal(err)

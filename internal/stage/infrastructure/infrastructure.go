@@ -133,6 +133,11 @@ func Tasks(in Inputs) []flow.Task {
 	case !in.Restores:
 		return tasks
 	}
+	if networking := in.Shoot.Spec.Networking; networking != nil && len(networking.IPFamilies) > 1 && !in.Hibernated {
+		// The later, the more probable it is that the new configuration of the network is on the nodes.
+		tasks = append(tasks, flow.Do("dual-stack-dns", "Restarting pods of CoreDNS with one IP family", in.replaceSingleStackDNS, "network").
+			IfPresent("system-components", "nodes-updated"))
+	}
 	return append(tasks,
 		flow.Await(stage.ExtensionTimeout, ControlPlaneTask, "Waiting until ControlPlane is ready", in.reconcileControlPlane, after...).
 			IfPresent(stage.BeforeExtensions...),
@@ -289,12 +294,9 @@ func (in Inputs) reconcileNetwork(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := stage.Extend(ctx, in.Run, network, func(obj *extensionsv1alpha1.Network) {
+	return stage.Extend(ctx, in.Run, network, func(obj *extensionsv1alpha1.Network) {
 		obj.Spec.DefaultSpec = stage.DefaultSpec(obj.Spec.Class, ptr.Deref(networking.Type, ""), networking.ProviderConfig)
 		obj.Spec.PodCIDR, obj.Spec.ServiceCIDR = ptr.Deref(networking.Pods, ""), ptr.Deref(networking.Services, "")
 		obj.Spec.IPFamilies = families
-	}); err != nil || len(network.Status.IPFamilies) < 2 {
-		return err
-	}
-	return in.replaceSingleStackDNS(ctx)
+	})
 }

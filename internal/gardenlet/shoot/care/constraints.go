@@ -191,7 +191,7 @@ func dualStackMigration(shoot *corev1beta1.Shoot, o *observed) corev1beta1.Condi
 	}
 	if singleStack := count(o.nodes, kube.SingleStack); singleStack > 0 {
 		condition.Status, condition.Reason = corev1beta1.ConditionFalse, "NodesNotMigrated"
-		condition.Message = fmt.Sprintf("%d of %d nodes have one IP family only. Replace them, then reconcile the cluster.", singleStack, len(o.nodes))
+		condition.Message = fmt.Sprintf("%d of %d nodes have one IP family only. Replace them with the operation rollout-workers=*, then reconcile the cluster.", singleStack, len(o.nodes))
 	}
 	return condition
 }
