@@ -104,8 +104,14 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster) error {
 		if err != nil {
 			return err
 		}
-		if err := u.deployGardenlet(ctx, garden, cluster); err != nil {
+		keep, err := u.keepsGardenlet(ctx, garden, name)
+		if err != nil {
 			return err
+		}
+		if !keep {
+			if err := u.deployGardenlet(ctx, garden, cluster); err != nil {
+				return err
+			}
 		}
 		report := func(reason error) { detail(reason.Error()) }
 		// Until the operator has deployed the gardenlet, the Seed and what the former gardenlet has deployed may look ready.
@@ -118,8 +124,10 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster) error {
 		}, report, client.InNamespace(constants.GardenNamespace)); err != nil {
 			return err
 		}
-		if err := u.awaitRolled(ctx, c, report, gardenlet.Name); err != nil {
-			return err
+		if !keep {
+			if err := u.awaitRolled(ctx, c, report, gardenlet.Name); err != nil {
+				return err
+			}
 		}
 		if err := kube.Await(ctx, garden, &corev1beta1.SeedList{}, func(seeds []*corev1beta1.Seed) error {
 			index := slices.IndexFunc(seeds, func(s *corev1beta1.Seed) bool { return s.Name == name })
@@ -143,6 +151,18 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster) error {
 			return nil
 		}, report)
 	})
+}
+
+// keepsGardenlet reports whether a Gardenlet exists that stays as it is.
+func (u *upRun) keepsGardenlet(ctx context.Context, garden client.Client, name string) (bool, error) {
+	if !u.keepGardenlets {
+		return false, nil
+	}
+	existing := &seedmanagementv1alpha1.Gardenlet{}
+	err := retryReplaced(func() error {
+		return garden.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: name}, existing)
+	})
+	return err == nil, client.IgnoreNotFound(err)
 }
 
 // gardenletDeployed returns why gardener-operator has not deployed a Gardenlet yet, or nil if it has.

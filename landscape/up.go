@@ -64,6 +64,8 @@ type UpOptions struct {
 	Gardener string
 	// RotateEncryptionKeys rotates the keys that Secrets and resources of the garden are encrypted with in etcd. Old ones of clusters are rotated anyway.
 	RotateEncryptionKeys bool
+	// KeepGardenlets leaves the gardenlets that there are at their version, as in an upgrade of the garden that comes before theirs.
+	KeepGardenlets bool
 	// Shoot creates the sample shoot and waits for it. It needs a garden.
 	Shoot bool
 	// TimeoutFactor is by how much each step may take longer than on a busy computer with two cores; 0 is the same as 1.
@@ -163,7 +165,7 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 
 	u := &upRun{
 		Landscape: l, Printer: printer, builds: builds, artifacts: artifacts, images: options.Images, gardener: options.Gardener,
-		rotateKeys: options.RotateEncryptionKeys, timeoutFactor: options.TimeoutFactor,
+		rotateKeys: options.RotateEncryptionKeys, keepGardenlets: options.KeepGardenlets, timeoutFactor: options.TimeoutFactor,
 	}
 	if err := u.step(ctx, "Preparing the host's network", "", u.prepareHost); err != nil {
 		return err
@@ -223,9 +225,11 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 			return err
 		}
 	}
-	// Only now, when the gardenlets of all seeds have the new image.
-	if err := u.rollShoots(ctx); err != nil {
-		return err
+	if !options.KeepGardenlets {
+		// Only now, when the gardenlets of all seeds have the new image.
+		if err := u.rollShoots(ctx); err != nil {
+			return err
+		}
 	}
 	if !options.Shoot {
 		return nil
@@ -439,6 +443,8 @@ type upRun struct {
 	image, overwrite string
 	// rotateKeys rotates the keys that data in etcd is encrypted with.
 	rotateKeys bool
+	// keepGardenlets leaves existing gardenlets at their version.
+	keepGardenlets bool
 	// timeoutFactor multiplies how long each step may take.
 	timeoutFactor int
 	client        *containers.Client

@@ -128,6 +128,8 @@ func (c *cli) upCommand() *cobra.Command {
 	cmd.Flags().StringVar(&options.Version, "kubernetes-version", "", "Kubernetes version of a new cluster, such as v1.35.4 (default: the distribution's); it must have been built")
 	cmd.Flags().BoolVar(&options.RotateEncryptionKeys, "rotate-encryption-keys", false,
 		"rotate the keys that Secrets of the clusters and resources of the garden are encrypted with in etcd; those of clusters are rotated anyway after 90 days")
+	cmd.Flags().BoolVar(&options.KeepGardenlets, "keep-gardenlets", false,
+		"leave the gardenlets that there are at their version: a garden is upgraded before them, and works with those of the minor version before")
 	cmd.Flags().IntVar(&options.TimeoutFactor, "timeout-factor", 1, "multiply how long each step may take, for computers that are slow or emulated")
 	cmd.Flags().BoolVar(&onlyClusters, "only-clusters", false, "bring up clusters without a garden")
 	cmd.Flags().BoolVar(&withoutShoot, "without-shoot", false, "do not create the sample shoot; an existing one stays")

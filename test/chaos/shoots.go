@@ -70,13 +70,18 @@ func runShoots(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	return d.run(ctx, func(ctx context.Context) error {
+	return d.run(ctx, lasting(*duration))
+}
+
+// lasting returns a function that only takes its time.
+func lasting(duration time.Duration) func(context.Context) error {
+	return func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
-		case <-time.After(*duration):
+		case <-time.After(duration):
 		}
 		return nil
-	})
+	}
 }
 
 // run disturbs the landscape until meanwhile returns, and checks that everything matches its spec then.

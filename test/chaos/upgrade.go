@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,6 +28,9 @@ var sampleShoot = client.ObjectKey{Namespace: "garden-local", Name: "local"}
 func runUpgrade(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	d := disturbanceFlags(flags)
 	from := flags.String("from", "", "the revision of this repository to upgrade from, such as a tag")
+	version := flags.String("from-version", "", "version that the revision is built as, such as v1.149.0; the garden is upgraded before its gardenlet "+
+		"then, is used so, and nothing is rolled back, as a garden does not go back to another minor version")
+	duration := flags.Duration("duration", 5*time.Minute, "how long the garden is used with the former gardenlet, with -from-version")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -50,10 +54,15 @@ func runUpgrade(ctx context.Context, flags *flag.FlagSet, args []string) error {
 			fmt.Fprintln(os.Stderr, "error:", err)
 		}
 	}()
-	step := func(ctx context.Context, name, checkout string) (err error) {
+	if *version != "" {
+		if err := os.WriteFile(filepath.Join(other, "VERSION"), []byte(*version+"\n"), 0o644); err != nil {
+			return err
+		}
+	}
+	step := func(ctx context.Context, name, checkout string, flags ...string) (err error) {
 		start := time.Now()
 		for attempt := range attempts {
-			if err = makeUp(ctx, checkout, here, *d.landscape); err == nil {
+			if err = makeUp(ctx, checkout, here, *d.landscape, flags...); err == nil {
 				fmt.Printf("%-32s %s, %d failed\n", name, time.Since(start).Round(time.Second), attempt)
 				return nil
 			}
@@ -76,7 +85,14 @@ func runUpgrade(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	var written error
 	var running sync.WaitGroup
 	running.Go(func() { written = writes(ctx, writing, shoot, 250*time.Millisecond) })
-	if err = step(ctx, "upgrade", here); err == nil {
+	if *version != "" {
+		if err = step(ctx, "upgrade without gardenlet", here, "--keep-gardenlets"); err == nil {
+			err = d.run(ctx, lasting(*duration))
+		}
+		if err == nil {
+			err = step(ctx, "upgrade of gardenlet", here)
+		}
+	} else if err = step(ctx, "upgrade", here); err == nil {
 		err = d.run(ctx, func(ctx context.Context) error {
 			if err := step(ctx, "rollback under chaos", other); err != nil {
 				return err
@@ -90,8 +106,9 @@ func runUpgrade(ctx context.Context, flags *flag.FlagSet, args []string) error {
 }
 
 // makeUp runs `make up` in a checkout, for a landscape of this one.
-func makeUp(ctx context.Context, checkout, here, name string) error {
-	return command(ctx, "make", "-C", checkout, "up", "NAME="+name, "UPFLAGS=--dir "+filepath.Join(here, ".landscape"))
+func makeUp(ctx context.Context, checkout, here, name string, flags ...string) error {
+	flags = append(flags, "--dir", filepath.Join(here, ".landscape"))
+	return command(ctx, "make", "-C", checkout, "up", "NAME="+name, "UPFLAGS="+strings.Join(flags, " "))
 }
 
 // command runs a command. Its output is part of the error.
