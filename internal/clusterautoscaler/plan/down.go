@@ -243,7 +243,11 @@ func (in DownInput) removable(c Candidate) ([]*corev1.Pod, string) {
 		if Stays(pod, in.Now) {
 			continue
 		}
-		if reason := in.blocks(pod); reason != "" {
+		reason := in.blocks(pod)
+		if reason == "" && in.refused(pod) {
+			reason = "has more than one PodDisruptionBudget"
+		}
+		if reason != "" {
 			return nil, fmt.Sprintf("pod %s/%s %s", pod.Namespace, pod.Name, reason)
 		}
 		move = append(move, pod)
@@ -292,6 +296,21 @@ func (in DownInput) blocks(pod *corev1.Pod) string {
 		return fmt.Sprintf("has local storage in volume %q", volume)
 	}
 	return ""
+}
+
+// refused reports whether the API server refuses to evict a pod, whatever its PodDisruptionBudgets allow: it has more than one. Those of pods that have not
+// started do not count.
+func (in DownInput) refused(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodPending {
+		return false
+	}
+	own := 0
+	for _, budget := range in.Budgets {
+		if selects(budget, pod) {
+			own++
+		}
+	}
+	return own > 1
 }
 
 // localVolume returns the name of a volume whose content would be lost; empty if there is none.

@@ -272,6 +272,18 @@ func TestDown(t *testing.T) {
 			group: func(g *Group) { g.Min = 1 }, since: map[string]time.Time{"n0": long, "n1": long, "n2": long, "n3": long},
 			idle: []string{"n0", "n1", "n2"}, remove: []string{"n0", "n1", "n2"}, kept: map[string]string{"n3": "its group has its minimum size"},
 		},
+		"two budgets, so that the pod cannot be evicted": {
+			pods:  map[string][]*corev1.Pod{"n0": {podOf("p", "1", labelled)}},
+			since: map[string]time.Time{"n0": long},
+			input: func(in *DownInput) { in.Budgets = []*policyv1.PodDisruptionBudget{budget(1), budget(1)} },
+			idle:  []string{"n1", "n2", "n3"}, kept: map[string]string{"n0": "pod default/p has more than one PodDisruptionBudget"},
+		},
+		"two budgets of a pod that has not started": {
+			pods:  map[string][]*corev1.Pod{"n0": {podOf("p", "1", labelled, func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending })}},
+			since: map[string]time.Time{"n0": long},
+			input: func(in *DownInput) { in.Budgets = []*policyv1.PodDisruptionBudget{budget(1), budget(1)} },
+			idle:  []string{"n0", "n1", "n2"}, remove: []string{"n0"},
+		},
 		"nodes that are drained count against the minimum": {group: func(g *Group) { g.Min, g.Draining = 2, 1 }, idle: []string{"n0"}},
 		"not for long enough": {
 			since:  map[string]time.Time{"n0": short, "n1": long},
