@@ -25,6 +25,9 @@ import (
 // evictionHeadroom is how much longer than its grace period a pod may take to end.
 const evictionHeadroom = 30 * time.Second
 
+// evictionTimeout is how long the response to an eviction may take. Webhooks of a shoot are expected to respond within 15 s.
+const evictionTimeout = 20 * time.Second
+
 // drain is a node that is being drained. Each scan continues it.
 type drain struct {
 	since   time.Time
@@ -154,7 +157,7 @@ func (s *Scaler) stopDrains(ctx context.Context, nodes ...string) error {
 
 // evict evicts the pods of a node that are not evicted yet, and returns how many are left. An error means that draining has failed.
 func (s *Scaler) evict(ctx context.Context, d *drain, node plan.Occupied, now time.Time) (int, error) {
-	left := 0
+	left, silent := 0, false
 	for _, pod := range node.Pods {
 		if plan.Stays(pod, now) {
 			continue
@@ -170,11 +173,11 @@ func (s *Scaler) evict(ctx context.Context, d *drain, node plan.Occupied, now ti
 		case pod.DeletionTimestamp != nil:
 			d.evicted[pod.UID] = now
 			continue
+		case silent: // other nodes, and pods that are pending, do not wait for one response after the other
+			continue
 		}
-		err := s.shoot.CoreV1().Pods(pod.Namespace).EvictV1(ctx, &policyv1.Eviction{
-			ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
-			DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: metav1.NewUIDPreconditions(string(pod.UID))},
-		})
+		var err error
+		silent, err = s.requestEviction(ctx, pod, grace)
 		switch {
 		case err == nil:
 			d.evicted[pod.UID] = now
@@ -190,6 +193,17 @@ func (s *Scaler) evict(ctx context.Context, d *drain, node plan.Occupied, now ti
 		}
 	}
 	return left, nil
+}
+
+// requestEviction evicts a pod. It reports whether there was no response in time, such as if a webhook hangs.
+func (s *Scaler) requestEviction(ctx context.Context, pod *corev1.Pod, grace int64) (silent bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, evictionTimeout)
+	defer cancel()
+	err = s.shoot.CoreV1().Pods(pod.Namespace).EvictV1(ctx, &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+		DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: metav1.NewUIDPreconditions(string(pod.UID))},
+	})
+	return err != nil && ctx.Err() != nil, err
 }
 
 // forgetDrains removes the taints of drains that another process has begun, or that could not be removed, unless the machines are being deleted. A node may have

@@ -1,0 +1,56 @@
+package clusterautoscaler
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+
+	"gardener.cloud/gardener/internal/clusterautoscaler/plan"
+)
+
+// roundTripper is an API server.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Evictions have no response, as a webhook hangs: a scan waits for one of them only, and draining fails after the time for evictions.
+func TestEvictionsWithoutResponse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		requests := 0
+		shoot, err := kubernetes.NewForConfig(&rest.Config{Host: "https://shoot.example.com", Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			requests++
+			select {
+			case <-r.Context().Done():
+				return nil, r.Context().Err()
+			case <-time.After(time.Hour):
+				return &http.Response{StatusCode: http.StatusInternalServerError, Body: http.NoBody}, nil
+			}
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Scaler{shoot: shoot, metrics: newMetrics(), events: record.NewFakeRecorder(10), options: Options{maxPodEvictionTime: 2 * time.Minute, maxGracefulTermination: 600}}
+		node := plan.Occupied{Node: healthyNode("n")}
+		for _, name := range []string{"p", "q", "r"} {
+			node.Pods = append(node.Pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}})
+		}
+		began := time.Now()
+		d := &drain{since: began, evicted: map[types.UID]time.Time{}}
+		left, err := s.evict(t.Context(), d, node, time.Now())
+		if took := time.Since(began); err != nil || left != 3 || requests != 1 || took > 30*time.Second {
+			t.Errorf("%d pods left after %d requests in %s: %v", left, requests, took, err)
+		}
+		time.Sleep(2 * time.Minute) //nolint:forbidigo // time is not real here
+		if _, err := s.evict(t.Context(), d, node, time.Now()); err == nil {
+			t.Error("draining has not failed")
+		}
+	})
+}
