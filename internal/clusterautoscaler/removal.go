@@ -159,7 +159,7 @@ func (s *Scaler) stopDrains(ctx context.Context, nodes ...string) error {
 func (s *Scaler) evict(ctx context.Context, d *drain, node plan.Occupied, now time.Time) (int, error) {
 	left, silent := 0, false
 	for _, pod := range node.Pods {
-		if plan.Stays(pod, now) {
+		if plan.Stays(pod, now) || returned(ctx, pod, d.since) {
 			continue
 		}
 		left++
@@ -193,6 +193,15 @@ func (s *Scaler) evict(ctx context.Context, d *drain, node plan.Occupied, now ti
 		}
 	}
 	return left, nil
+}
+
+// returned reports whether a pod was created while its node is drained, and tolerates that: if it were evicted, the scheduler might put its successor there
+// again, for ever. It ends with the machine.
+func returned(ctx context.Context, pod *corev1.Pod, since time.Time) bool {
+	taint := &corev1.Taint{Key: toBeDeletedTaint, Effect: corev1.TaintEffectNoSchedule}
+	return !pod.CreationTimestamp.Time.Before(since) && slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
+		return t.ToleratesTaint(logf.FromContext(ctx), taint, false)
+	})
 }
 
 // requestEviction evicts a pod. It reports whether there was no response in time, such as if a webhook hangs.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	fakeclient "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 
@@ -53,4 +54,38 @@ func TestEvictionsWithoutResponse(t *testing.T) {
 			t.Error("draining has not failed")
 		}
 	})
+}
+
+// The successor of an evicted pod is on the node that is drained, as it tolerates every taint: it is not evicted, and the node goes. Without the toleration
+// the scheduler had not seen the taint yet, and it is evicted, too.
+func TestPodThatReturns(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	all := []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	for name, tc := range map[string]struct {
+		created     time.Time
+		tolerations []corev1.Toleration
+		want        int
+	}{
+		"created before the drain":                     {start.Add(-time.Hour), all, 1},
+		"created since then":                           {start.Add(time.Second), all, 0},
+		"created since then, and does not tolerate it": {start.Add(time.Second), nil, 1},
+		"created since then, and tolerates another":    {start.Add(time.Second), []corev1.Toleration{{Key: "other", Operator: corev1.TolerationOpExists}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "p", CreationTimestamp: metav1.NewTime(tc.created)},
+				Spec:       corev1.PodSpec{NodeName: "n", Tolerations: tc.tolerations},
+			}
+			shoot := fakeclient.NewClientset(pod)
+			s := &Scaler{shoot: shoot, metrics: newMetrics(), events: record.NewFakeRecorder(10), options: Options{maxGracefulTermination: 600}}
+			d := &drain{since: start, evicted: map[types.UID]time.Time{}}
+			left, err := s.evict(t.Context(), d, plan.Occupied{Node: healthyNode("n"), Pods: []*corev1.Pod{pod}}, start.Add(10*time.Second))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if left != tc.want || len(d.evicted) != tc.want {
+				t.Errorf("%d pods left, of which %d are evicted; want %d", left, len(d.evicted), tc.want)
+			}
+		})
+	}
 }
