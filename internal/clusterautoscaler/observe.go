@@ -85,7 +85,7 @@ func (s *Scaler) observe(ctx context.Context) (*state, error) {
 		return ok
 	}
 	for _, pod := range pods {
-		if plan.Ended(pod) || int(ptr.Deref(pod.Spec.Priority, 0)) < s.options.expendableCutoff {
+		if plan.Ended(pod) || s.expendable(pod) {
 			continue
 		}
 		switch {
@@ -113,6 +113,11 @@ func (s *Scaler) observe(ctx context.Context) (*state, error) {
 		out.total += max(0, g.Target-g.registered)
 	}
 	return out, nil
+}
+
+// expendable reports whether the priority of a pod is so low that it needs no node.
+func (s *Scaler) expendable(pod *corev1.Pod) bool {
+	return int(ptr.Deref(pod.Spec.Priority, 0)) < s.options.expendableCutoff
 }
 
 // scaleUpDelay is how long a pod is pending before it counts.

@@ -14,6 +14,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -56,6 +57,14 @@ func (s *Scaler) startRemovals(ctx context.Context, st *state, removals []plan.R
 			errs = append(errs, err)
 			continue
 		}
+		pod, err := s.arrived(r, st.now)
+		if err != nil || pod != nil {
+			if pod != nil {
+				logf.FromContext(ctx).Info("Keeping node, as a pod was scheduled to it meanwhile", "node", name, "pod", pod.Namespace+"/"+pod.Name)
+			}
+			errs = append(errs, err, s.untaint(ctx, name))
+			continue
+		}
 		if len(r.Move) == 0 {
 			g := st.groupOf[name]
 			empty[g] = append(empty[g], name)
@@ -72,6 +81,25 @@ func (s *Scaler) startRemovals(ctx context.Context, st *state, removals []plan.R
 		errs = append(errs, s.removeNodes(ctx, st, g, empty[g], "empty"))
 	}
 	return errors.Join(errs...)
+}
+
+// arrived returns a pod that was scheduled to a node since the scan began, nil if there is none. Placing pods may take minutes, and what keeps a node, or where
+// the pod would fit, is checked by the next scan.
+func (s *Scaler) arrived(r plan.Removal, now time.Time) (*corev1.Pod, error) {
+	pods, err := s.pods.List(labels.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	known := map[types.UID]bool{}
+	for _, pod := range r.Pods {
+		known[pod.UID] = true
+	}
+	for _, pod := range pods {
+		if pod.Spec.NodeName == r.Node.Name && !known[pod.UID] && !plan.Stays(pod, now) && !s.expendable(pod) {
+			return pod, nil
+		}
+	}
+	return nil, nil
 }
 
 // removeNodes removes the machines of nodes of a group.

@@ -11,9 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	fakeclient "k8s.io/client-go/kubernetes/fake"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/clusterautoscaler/plan"
 )
 
@@ -85,6 +91,47 @@ func TestPodThatReturns(t *testing.T) {
 			}
 			if left != tc.want || len(d.evicted) != tc.want {
 				t.Errorf("%d pods left, of which %d are evicted; want %d", left, len(d.evicted), tc.want)
+			}
+		})
+	}
+}
+
+// A pod is scheduled to an idle node while a scan decides to remove it: the node stays, and gets pods again. Pods that end with their node do not count.
+func TestPodThatArrives(t *testing.T) {
+	for name, tc := range map[string]struct {
+		owner string
+		want  int32
+	}{
+		"a pod":                  {"Job", 1},
+		"the pod of a DaemonSet": {"DaemonSet", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node, machine := idleNode("n", "a")
+			group := emptyGroup("a", 1)
+			seed := fake.NewClientBuilder().WithScheme(machineScheme(t)).WithObjects(append(group, machineManager(), machine)...).Build()
+			shoot := fakeclient.NewClientset(node)
+			s := newScaler(t, seed, shoot, clocktesting.NewFakeClock(time.Now()), "--nodes=0:3:shoot.a")
+			st, err := s.observe(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			pods := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+			s.pods = corelisters.NewPodLister(pods)
+			if err := pods.Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "default", Name: "p", UID: "p", OwnerReferences: []metav1.OwnerReference{{Kind: tc.owner, Name: "o", UID: "o", Controller: new(true)}},
+			}, Spec: corev1.PodSpec{NodeName: "n"}}); err != nil {
+				t.Fatal(err)
+			}
+			removal := plan.Removal{Candidate: plan.Candidate{Occupied: st.nodes["n"], Group: &st.groups[0].Group}}
+			if err := s.startRemovals(t.Context(), st, []plan.Removal{removal}); err != nil {
+				t.Fatal(err)
+			}
+			d := &machinev1alpha1.MachineDeployment{}
+			if err := seed.Get(t.Context(), client.ObjectKeyFromObject(group[0]), d); err != nil {
+				t.Fatal(err)
+			}
+			if d.Spec.Replicas != tc.want || tc.want > 0 && isTainted(t, shoot, "n") {
+				t.Errorf("%d replicas, want %d, and the node is tainted: %t", d.Spec.Replicas, tc.want, isTainted(t, shoot, "n"))
 			}
 		})
 	}
