@@ -20,12 +20,10 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -80,12 +78,14 @@ func Run(ctx context.Context, o Options, c Clusters, newSimulator NewSimulator) 
 	if err != nil {
 		return fmt.Errorf("client of the control cluster: %w", err)
 	}
-	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
-	defer broadcaster.Shutdown()
-	broadcaster.StartRecordingToSink(sink{&typedcorev1.EventSinkImpl{Interface: shoot.CoreV1().Events("")}})
+	events, flushEvents, err := newEvents(ctx, c.Shoot)
+	if err != nil {
+		return err
+	}
+	defer flushEvents()
 	s := New(Values{
 		Options: o, Namespace: c.Namespace, Shoot: shoot, Factory: factory, Simulator: simulator, ControlCache: control, ControlAPI: api, Clock: c.Clock,
-		Events: broadcaster.NewRecorder(clientgoscheme.Scheme, corev1.EventSource{Component: Name}),
+		Events: events,
 	})
 	stopServer, err := s.serve(ctx, o.Address)
 	if err != nil {
