@@ -226,7 +226,7 @@ func (s *Scaler) evict(ctx context.Context, d *drain, node plan.Occupied, now ti
 // returned reports whether a pod was created while its node is drained, and tolerates that: if it were evicted, the scheduler might put its successor there
 // again, for ever. It ends with the machine.
 func returned(ctx context.Context, pod *corev1.Pod, since time.Time) bool {
-	taint := &corev1.Taint{Key: toBeDeletedTaint, Effect: corev1.TaintEffectNoSchedule}
+	taint := &corev1.Taint{Key: plan.ToBeDeletedTaint, Effect: corev1.TaintEffectNoSchedule}
 	return !pod.CreationTimestamp.Time.Before(since) && slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
 		return t.ToleratesTaint(logf.FromContext(ctx), taint, false)
 	})
@@ -249,7 +249,7 @@ func (s *Scaler) forgetDrains(ctx context.Context, st *state) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(st.nodes)) {
 		m := st.owners[name]
-		if s.draining[name] == nil && (m == nil || !m.going) && slices.ContainsFunc(st.nodes[name].Node.Spec.Taints, ofRemoval) {
+		if s.draining[name] == nil && (m == nil || !m.going) && slices.ContainsFunc(st.nodes[name].Node.Spec.Taints, plan.OfRemoval) {
 			errs = append(errs, s.untaint(ctx, name))
 		}
 	}
@@ -292,19 +292,14 @@ func (s *Scaler) setUnschedulable(ctx context.Context, node *corev1.Node) error 
 	})
 }
 
-// ofRemoval reports whether a taint is one of nodes that are drained, or one of the original for idle nodes.
-func ofRemoval(t corev1.Taint) bool {
-	return t.Key == toBeDeletedTaint || t.Key == deletionCandidateTaint
-}
-
 // taint keeps new pods away from a node that is drained.
 func (s *Scaler) taint(ctx context.Context, name string, now time.Time) error {
 	return s.changeNode(ctx, name, func(node *corev1.Node) bool {
-		if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == toBeDeletedTaint }) {
+		if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == plan.ToBeDeletedTaint }) {
 			return false
 		}
 		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{
-			Key: toBeDeletedTaint, Value: strconv.FormatInt(now.Unix(), 10), Effect: corev1.TaintEffectNoSchedule,
+			Key: plan.ToBeDeletedTaint, Value: strconv.FormatInt(now.Unix(), 10), Effect: corev1.TaintEffectNoSchedule,
 		})
 		return true
 	})
@@ -314,7 +309,7 @@ func (s *Scaler) taint(ctx context.Context, name string, now time.Time) error {
 func (s *Scaler) untaint(ctx context.Context, name string) error {
 	err := s.changeNode(ctx, name, func(node *corev1.Node) bool {
 		before := len(node.Spec.Taints)
-		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, ofRemoval)
+		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, plan.OfRemoval)
 		return len(node.Spec.Taints) != before
 	})
 	s.cleaned = s.cleaned && err == nil // otherwise, the next scan tries again

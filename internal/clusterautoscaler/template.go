@@ -19,11 +19,6 @@ import (
 )
 
 const (
-	// toBeDeletedTaint is on nodes that are being drained, with the time as its value.
-	toBeDeletedTaint = "ToBeDeletedByClusterAutoscaler"
-	// deletionCandidateTaint is on nodes that are not needed. The original writes it.
-	deletionCandidateTaint = "DeletionCandidateOfClusterAutoscaler"
-
 	startupTaintPrefix = "startup-taint.cluster-autoscaler.kubernetes.io/"
 	ignoreTaintPrefix  = "ignore-taint.cluster-autoscaler.kubernetes.io/"
 	statusTaintPrefix  = "status-taint.cluster-autoscaler.kubernetes.io/"
@@ -46,7 +41,7 @@ func (o *Options) fresh(taints []corev1.Taint) []corev1.Taint {
 	for i := range taints {
 		t := &taints[i]
 		passing := o.starting(t) || slices.Contains(o.statusTaints, t.Key) || strings.HasPrefix(t.Key, statusTaintPrefix) ||
-			t.Key == toBeDeletedTaint || t.Key == deletionCandidateTaint || t.Key == machinev1alpha1.PreferNoScheduleKey || t.Key == machinev1alpha1.NodePreservedKey ||
+			plan.OfRemoval(*t) || t.Key == machinev1alpha1.PreferNoScheduleKey || t.Key == machinev1alpha1.NodePreservedKey ||
 			strings.HasPrefix(t.Key, "node.kubernetes.io/") || t.Key == "node.cloudprovider.kubernetes.io/uninitialized"
 		if !passing {
 			out = append(out, *t)

@@ -60,11 +60,6 @@ func Labels() map[string]string {
 	return map[string]string{constants.App: "kubernetes", constants.Role: Name}
 }
 
-// OfRemoval reports whether a taint of a node is by the cluster-autoscaler: on nodes that are drained, or in the original on idle ones.
-func OfRemoval(t corev1.Taint) bool {
-	return t.Key == "ToBeDeletedByClusterAutoscaler" || t.Key == "DeletionCandidateOfClusterAutoscaler"
-}
-
 // Objects renders the objects in the seed, with the request for the token of the shoot. TargetObjects renders those in the shoot.
 func Objects(v Values) ([]client.Object, error) {
 	labels := workload.Merge(Labels(), map[string]string{constants.GardenRole: constants.GardenRoleControlPlane})

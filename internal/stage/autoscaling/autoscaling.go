@@ -21,6 +21,7 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/clusterautoscaler/plan"
 	"gardener.cloud/gardener/internal/component/clusterautoscaler"
 	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/stage"
@@ -192,7 +193,7 @@ func untaint(ctx context.Context, run *stage.Run) error {
 	}
 	for i := range nodes.Items {
 		node := &nodes.Items[i]
-		if !slices.ContainsFunc(node.Spec.Taints, clusterautoscaler.OfRemoval) {
+		if !slices.ContainsFunc(node.Spec.Taints, plan.OfRemoval) {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
@@ -204,7 +205,7 @@ func untaint(ctx context.Context, run *stage.Run) error {
 				return client.IgnoreNotFound(err)
 			}
 			before := node.DeepCopy()
-			node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, clusterautoscaler.OfRemoval)
+			node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, plan.OfRemoval)
 			return client.IgnoreNotFound(shootClient.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
 		}); err != nil {
 			logf.FromContext(ctx).Error(err, "Node stays tainted, although it is not drained any more", "node", node.Name)
