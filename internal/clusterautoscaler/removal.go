@@ -72,7 +72,7 @@ func (s *Scaler) startRemovals(ctx context.Context, st *state, removals []plan.R
 		}
 		logf.FromContext(ctx).Info("Draining node", "node", name, "pods", len(r.Move))
 		s.events.Event(r.Node, corev1.EventTypeNormal, "ScaleDown", "marked the node as toBeDeleted/unschedulable")
-		s.draining[name] = &drain{since: st.now, evicted: map[types.UID]time.Time{}}
+		s.draining[name] = &drain{since: s.clock.Now(), evicted: map[types.UID]time.Time{}}
 	}
 	if len(s.draining) > 0 {
 		errs = append(errs, s.continueDrains(ctx, st))
@@ -208,7 +208,7 @@ func (s *Scaler) evict(ctx context.Context, d *drain, node plan.Occupied, now ti
 		silent, err = s.requestEviction(ctx, pod, grace)
 		switch {
 		case err == nil:
-			d.evicted[pod.UID] = now
+			d.evicted[pod.UID] = s.clock.Now() // it may be some time since the scan began
 			s.metrics.evictions.WithLabelValues("succeeded").Inc()
 			s.events.Event(pod, corev1.EventTypeNormal, "ScaleDown", "deleting pod for node scale down")
 		case apierrors.IsNotFound(err) || apierrors.IsConflict(err): // another pod has its name by now

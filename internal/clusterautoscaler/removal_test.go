@@ -8,11 +8,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	fakeclient "k8s.io/client-go/kubernetes/fake"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -83,7 +85,9 @@ func TestPodThatReturns(t *testing.T) {
 				Spec:       corev1.PodSpec{NodeName: "n", Tolerations: tc.tolerations},
 			}
 			shoot := fakeclient.NewClientset(pod)
-			s := &Scaler{shoot: shoot, metrics: newMetrics(), events: record.NewFakeRecorder(10), options: Options{maxGracefulTermination: 600}}
+			s := &Scaler{
+				shoot: shoot, metrics: newMetrics(), events: record.NewFakeRecorder(10), options: Options{maxGracefulTermination: 600}, clock: clocktesting.NewFakeClock(start),
+			}
 			d := &drain{since: start, evicted: map[types.UID]time.Time{}}
 			left, err := s.evict(t.Context(), d, plan.Occupied{Node: healthyNode("n"), Pods: []*corev1.Pod{pod}}, start.Add(10*time.Second))
 			if err != nil {
@@ -134,5 +138,30 @@ func TestPodThatArrives(t *testing.T) {
 				t.Errorf("%d replicas, want %d, and the node is tainted: %t", d.Spec.Replicas, tc.want, isTainted(t, shoot, "n"))
 			}
 		})
+	}
+}
+
+// Evictions have slow responses, or a scan has taken long before: the time that a pod has to end begins when it is evicted.
+func TestTimeToEnd(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	shoot := fakeclient.NewClientset()
+	shoot.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		clock.Step(40 * time.Second)
+		return true, nil, nil
+	})
+	s := &Scaler{shoot: shoot, metrics: newMetrics(), events: record.NewFakeRecorder(10), options: Options{maxGracefulTermination: 600}, clock: clock}
+	node := plan.Occupied{Node: healthyNode("n")}
+	for _, name := range []string{"p", "q"} { // they have 30 s
+		node.Pods = append(node.Pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}})
+	}
+	d := &drain{since: clock.Now(), evicted: map[types.UID]time.Time{}}
+	for range 2 {
+		if left, err := s.evict(t.Context(), d, node, clock.Now()); left != 2 || err != nil {
+			t.Errorf("%d pods left: %v", left, err)
+		}
+	}
+	clock.Step(time.Minute)
+	if _, err := s.evict(t.Context(), d, node, clock.Now()); err == nil {
+		t.Error("draining has not failed, although pods did not end")
 	}
 }
