@@ -28,6 +28,9 @@ const (
 	maxVolumeNameLength = 15
 	// MaxKubeletSkew is how many minor versions a kubelet may be behind the kube-apiserver.
 	MaxKubeletSkew = 3
+	// maxPools is how many pools a shoot may have. Each has about ten objects in the seed and a DaemonSet of kube-proxy, all of which are in the memory of a
+	// gardenlet in each pass, and a Shoot of thousands of pools still fits into an object of etcd. It is that of kube-proxy.
+	maxPools = 1000
 )
 
 // volumeSize is the form of sizes of volumes: whole gibibytes.
@@ -59,6 +62,14 @@ func shootProvider(spec *corev1beta1.ShootSpec, version kubeVersion, opts Option
 	}
 	errs = append(errs, runtimeNames(spec.Provider.Workers, workers)...)
 	return append(errs, systemComponentPools(spec.Provider.Workers, workers)...)
+}
+
+// poolsAdded refuses more pools than maxPools, unless there were as many before.
+func poolsAdded(now, before []corev1beta1.Worker, path *field.Path) field.ErrorList {
+	if len(now) <= max(maxPools, len(before)) {
+		return nil
+	}
+	return field.ErrorList{field.TooMany(path, len(now), maxPools)}
 }
 
 // runtimeNames checks that no two ContainerRuntimes would have the same name, which is that of the type and of the pool.
