@@ -3,6 +3,7 @@ package operator
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/Masterminds/semver/v3"
@@ -87,7 +88,61 @@ func validateSpec(garden *operatorv1alpha1.Garden) field.ErrorList {
 	}
 
 	errs = append(errs, runtimeCluster(garden, providers, specPath.Child("runtimeCluster"))...)
-	return append(errs, virtualCluster(garden, providers, specPath.Child("virtualCluster"))...)
+	errs = append(errs, virtualCluster(garden, providers, specPath.Child("virtualCluster"))...)
+	return append(errs, dnsRecords(garden)...)
+}
+
+// dnsRecords checks that no two hosts would have a DNSRecord of the same name, with which no pass could begin. Duplicates in a list of domains, and providers
+// that do not exist, are reported elsewhere.
+func dnsRecords(garden *operatorv1alpha1.Garden) field.ErrorList {
+	if garden.Spec.DNS == nil || len(garden.Spec.DNS.Providers) == 0 {
+		return nil
+	}
+	var errs field.ErrorList
+	providers := garden.Spec.DNS.Providers
+	seen := map[string]string{} // hosts by the names of their DNSRecords
+	add := func(domain operatorv1alpha1.DNSDomain, path *field.Path, hosts ...string) {
+		i := 0
+		if domain.Provider != nil {
+			i = slices.IndexFunc(providers, func(p operatorv1alpha1.DNSProvider) bool { return p.Name == *domain.Provider })
+		}
+		if i < 0 {
+			return
+		}
+		for _, host := range hosts {
+			name := operatorv1alpha1.DNSRecordName(host, providers[i].Type)
+			if other, ok := seen[name]; ok {
+				errs = append(errs, field.Invalid(path.Child("name"), domain.Name, fmt.Sprintf("the DNSRecord of %s would be named %q, as that of %s", host, name, other)))
+				return // one error for a domain is enough
+			}
+			seen[name] = host
+		}
+	}
+	list := func(domains []operatorv1alpha1.DNSDomain, path *field.Path, prefixes ...string) {
+		names := sets.New[string]()
+		for i, domain := range domains {
+			if names.Has(domain.Name) {
+				continue
+			}
+			names.Insert(domain.Name)
+			var hosts []string
+			for _, prefix := range prefixes {
+				hosts = append(hosts, prefix+domain.Name)
+			}
+			add(domain, path.Index(i), hosts...)
+		}
+	}
+	list(garden.Spec.VirtualCluster.DNS.Domains, specPath.Child("virtualCluster", "dns", "domains"), "api.", "gardener.")
+	ingress := garden.Spec.RuntimeCluster.Ingress.Domains
+	list(ingress, specPath.Child("runtimeCluster", "ingress", "domains"), "*.")
+	if c := garden.Spec.VirtualCluster.Gardener.GardenerDiscoveryServer; c != nil && c.Domain != nil {
+		_, parent, _ := strings.Cut(c.Domain.Name, ".")
+		covered := slices.ContainsFunc(ingress, func(d operatorv1alpha1.DNSDomain) bool { return d.Name == parent })
+		if !covered {
+			add(*c.Domain, specPath.Child("virtualCluster", "gardener", "gardenerDiscoveryServer", "domain"), c.Domain.Name)
+		}
+	}
+	return errs
 }
 
 // ValidateGardenUpdate checks a changed Garden. The version is that of Kubernetes which the virtual cluster has: that of the old Garden, unless it has never

@@ -84,6 +84,24 @@ func TestGarden(t *testing.T) {
 		"domains": {change: func(g *garden) {
 			g.Spec.RuntimeCluster.Ingress.Domains = []operatorv1alpha1.DNSDomain{{Name: "a.example.com"}, {Name: "a.example.com", Provider: new("nobody")}, {Name: "A!"}}
 		}, want: []string{"duplicate spec.runtimeCluster.ingress.domains[1].name", "invalid spec.runtimeCluster.ingress.domains[1].provider", "invalid spec.runtimeCluster.ingress.domains[2].name"}},
+		"domains that differ in a dot and a hyphen": {change: func(g *garden) {
+			g.Spec.VirtualCluster.DNS.Domains = []operatorv1alpha1.DNSDomain{{Name: "a.b-c.example.com"}, {Name: "a-b.c.example.com"}}
+			g.Spec.RuntimeCluster.Ingress.Domains = []operatorv1alpha1.DNSDomain{{Name: "a.b-c.example.com"}, {Name: "a-b.c.example.com"}}
+		}, want: []string{"invalid spec.runtimeCluster.ingress.domains[1].name", "invalid spec.virtualCluster.dns.domains[1].name"}},
+		"domains that differ in a dot and a hyphen, with DNS providers of other types": {change: func(g *garden) {
+			g.Spec.DNS.Providers = append(g.Spec.DNS.Providers, operatorv1alpha1.DNSProvider{Name: "other", Type: "other", SecretRef: g.Spec.DNS.Providers[0].SecretRef})
+			g.Spec.VirtualCluster.DNS.Domains = []operatorv1alpha1.DNSDomain{{Name: "a.b-c.example.com"}, {Name: "a-b.c.example.com", Provider: new("other")}}
+		}},
+		"domains that differ in a dot and a hyphen, without DNS providers": {change: func(g *garden) {
+			g.Spec.DNS = nil
+			g.Spec.VirtualCluster.DNS.Domains = []operatorv1alpha1.DNSDomain{{Name: "a.b-c.example.com"}, {Name: "a-b.c.example.com"}}
+			g.Spec.RuntimeCluster.Ingress.Domains = []operatorv1alpha1.DNSDomain{{Name: "ingress.example.com"}}
+		}},
+		"the name of gardener-discovery-server is one of the kube-apiserver": {change: func(g *garden) {
+			g.Spec.VirtualCluster.Gardener.GardenerDiscoveryServer = &operatorv1alpha1.GardenerDiscoveryServerConfig{
+				Domain: &operatorv1alpha1.DNSDomain{Name: "api." + g.Spec.VirtualCluster.DNS.Domains[0].Name},
+			}
+		}, want: []string{"invalid spec.virtualCluster.gardener.gardenerDiscoveryServer.domain.name"}},
 		"runtime networks": {change: func(g *garden) {
 			n := &g.Spec.RuntimeCluster.Networking
 			n.Pods, n.Services, n.BlockCIDRs, n.IPFamilies = []string{"10.1.0.0/16", "x"}, []string{"10.1.2.0/24"}, []string{"y"}, []corev1beta1.IPFamily{"IPv4", "IPv4", "IPv5"}

@@ -53,7 +53,7 @@ type record struct {
 
 // name is that of the DNSRecord.
 func (r record) name() string {
-	return strings.NewReplacer(".", "-", "*", "wildcard").Replace(r.host) + "-" + r.provider.Type
+	return operatorv1alpha1.DNSRecordName(r.host, r.provider.Type)
 }
 
 // records are those of all domains. There are none if the Garden has no DNS providers.
