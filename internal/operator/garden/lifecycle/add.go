@@ -68,10 +68,11 @@ type Values struct {
 
 // Add adds the controller to a manager, whose cluster is the runtime cluster.
 func Add(mgr manager.Manager, v Values) error {
+	r := &reconciler{Values: v, runtimeCache: mgr.GetClient(), recorder: mgr.GetEventRecorder("garden")}
 	return builder.ControllerManagedBy(mgr).Named("garden").
 		WithOptions(options(v.Config)).
-		For(&operatorv1alpha1.Garden{}, builder.WithPredicates(changed())).
-		Complete(&reconciler{Values: v, runtimeCache: mgr.GetClient(), recorder: mgr.GetEventRecorder("garden")})
+		For(&operatorv1alpha1.Garden{}, builder.WithPredicates(r.changed())).
+		Complete(r)
 }
 
 // options are those of the controller. A Garden that is refused, as there is another one, need not wait until that is reconciled.
@@ -83,14 +84,17 @@ func options(config *operatorconfigv1alpha1.OperatorConfiguration) controller.Op
 }
 
 // changed ignores changes of the status, which this controller and the care controller write. An operation that stays in the annotation, as it is for
-// another controller, does not count a second time.
-func changed() predicate.Predicate {
+// another controller, does not count a second time. A change of the spec and a deletion end the flow that runs: it may wait for what the change mends.
+func (r *reconciler) changed() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			operation := e.ObjectNew.GetAnnotations()[constants.GardenerOperation]
-			return e.ObjectNew.GetGeneration() != e.ObjectOld.GetGeneration() ||
-				operation != "" && operation != e.ObjectOld.GetAnnotations()[constants.GardenerOperation] ||
-				e.ObjectOld.GetDeletionTimestamp() == nil && e.ObjectNew.GetDeletionTimestamp() != nil
+			deleted := e.ObjectOld.GetDeletionTimestamp() == nil && e.ObjectNew.GetDeletionTimestamp() != nil
+			spec := e.ObjectNew.GetGeneration() != e.ObjectOld.GetGeneration()
+			if deleted || spec {
+				r.running.interrupt(e.ObjectNew.GetName(), r.Clock.Now(), deleted)
+			}
+			return spec || deleted || operation != "" && operation != e.ObjectOld.GetAnnotations()[constants.GardenerOperation]
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}

@@ -32,6 +32,7 @@ type reconciler struct {
 	Values
 	runtimeCache client.Client
 	recorder     events.EventRecorder
+	running      interruptions
 }
 
 // Reconcile runs the flows for a Garden, or the one that deletes it.
@@ -78,7 +79,7 @@ func (r *reconciler) reconcile(ctx context.Context, status *statusReporter) (rec
 	}{{s.runtimeFlow, share{0, 30}}, {s.virtualFlow, share{30, 100}}} {
 		f, err := step.compose()
 		if err == nil {
-			err = r.run(ctx, status, f, step.share)
+			err = r.run(ctx, status, f, step.share, s.garden.Generation)
 		}
 		if err != nil {
 			return r.failed(ctx, status, err)
@@ -111,7 +112,7 @@ func (r *reconciler) delete(ctx context.Context, status *statusReporter) (reconc
 	}
 	f, err := s.deletionFlow()
 	if err == nil {
-		err = r.run(ctx, status, f, share{0, 100})
+		err = r.run(ctx, status, f, share{0, 100}, s.garden.Generation)
 	}
 	if err != nil {
 		return r.failed(ctx, status, err)
@@ -122,18 +123,28 @@ func (r *reconciler) delete(ctx context.Context, status *statusReporter) (reconc
 	return kube.Result(kube.RemoveFinalizer(ctx, r.runtimeCache, status.garden, operatorv1alpha1.FinalizerName))
 }
 
-// failed reports an error, and when to try again. A conflict is retried without a report.
+// failed reports an error, and when to try again. A conflict is retried without a report, and a flow that was interrupted is no error.
 func (r *reconciler) failed(ctx context.Context, status *statusReporter, err error) (reconcile.Result, error) {
+	if errors.Is(err, errChanged) {
+		return reconcile.Result{}, nil
+	}
 	if kube.Contested(err) {
 		return kube.Result(err)
 	}
 	return reconcile.Result{}, errors.Join(err, status.failed(ctx, err))
 }
 
-// run runs a flow and reports its progress, which is a share of that of the operation.
-func (r *reconciler) run(ctx context.Context, status *statusReporter, f *flow.Flow, of share) error {
+// run runs a flow and reports its progress, which is a share of that of the operation. It returns errChanged if the Garden has a later generation than the
+// flow meanwhile.
+func (r *reconciler) run(ctx context.Context, status *statusReporter, f *flow.Flow, of share, generation int64) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, flowTimeout, fmt.Errorf("not done within %s", flowTimeout))
 	defer cancel()
+	ctx, end := r.running.begin(ctx, status.garden.Name)
+	defer end()
+	latest := &operatorv1alpha1.Garden{} // it may have changed before the flow could be interrupted
+	if err := r.runtimeCache.Get(ctx, client.ObjectKeyFromObject(status.garden), latest); err == nil && latest.Generation > generation {
+		r.running.interrupt(latest.Name, r.Clock.Now(), latest.DeletionTimestamp != nil && status.operation != corev1beta1.LastOperationTypeDelete)
+	}
 	begin := r.Clock.Now()
 	offer, stop := flow.Latest(func(p flow.Progress) { status.progress(ctx, of, p) })
 	log := logf.FromContext(ctx)
@@ -145,6 +156,9 @@ func (r *reconciler) run(ctx context.Context, status *statusReporter, f *flow.Fl
 	_, err := f.Run(ctx, options)
 	stop()
 	log.Info("Ended flow", "flow", f.Name(), "took", r.Clock.Since(begin).Round(time.Millisecond).String(), "succeeded", err == nil)
+	if err != nil && errors.Is(context.Cause(ctx), errChanged) {
+		return errChanged
+	}
 	return err
 }
 
