@@ -99,7 +99,11 @@ func (h *Validator) update(ctx context.Context, garden, old *operatorv1alpha1.Ga
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	errs := operatorvalidation.ValidateGardenUpdate(garden, old, version)
+	skipped, err := h.skipped(ctx, garden, old)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	errs := append(operatorvalidation.ValidateGardenUpdate(garden, old, version), skipped...)
 	if !apiequality.Semantic.DeepEqual(garden.Spec.Extensions, old.Spec.Extensions) {
 		more, err := h.extensions(ctx, garden)
 		if err != nil {

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -55,6 +57,66 @@ func (h *Validator) formerVersion(ctx context.Context, garden, old *operatorv1al
 		return before, nil
 	}
 	return "", nil
+}
+
+// skipped refuses a version of Kubernetes that is more than one minor version later than one that still runs. The version before may never have run, such as one
+// that was mistyped, so the check against that is not enough. Images whose version is not known do not count, nor pods that end.
+func (h *Validator) skipped(ctx context.Context, garden, old *operatorv1alpha1.Garden) (field.ErrorList, error) {
+	after := garden.Spec.VirtualCluster.Kubernetes.Version
+	wanted, err := semver.NewVersion(after)
+	if err != nil || after == old.Spec.VirtualCluster.Kubernetes.Version {
+		return nil, nil //nolint:nilerr // another check refuses it
+	}
+	image, err := h.Images.Find(kubeapiserver.Name, imagevector.Query{TargetVersion: after})
+	if err != nil {
+		return nil, nil //nolint:nilerr // another check refuses it
+	}
+	pods := &corev1.PodList{}
+	if err := h.Reader.List(ctx, pods, client.InNamespace(constants.GardenNamespace), client.MatchingLabels(kubeapiserver.Labels())); err != nil {
+		return nil, fmt.Errorf("list pods of kube-apiserver: %w", err)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || !hasStarted(pod) {
+			continue
+		}
+		for _, c := range pod.Spec.Containers {
+			if c.Name != serverName || c.Image == image.String() {
+				continue
+			}
+			if runs := h.versionOf(c.Image); runs != nil && (wanted.Major() != runs.Major() || wanted.Minor() > runs.Minor()+1) {
+				return field.ErrorList{field.Forbidden(field.NewPath("spec", "virtualCluster", "kubernetes", "version"),
+					fmt.Sprintf("cannot skip a minor version from %s, which pod %s still runs", runs, pod.Name))}, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+// versionOf returns the version that the image vector has an image of kube-apiserver for: one that it lists, or that is the tag. Nil if it is not known, or is one
+// of several.
+func (h *Validator) versionOf(image string) *semver.Version {
+	candidates := []string{image[strings.LastIndex(image, ":")+1:]}
+	for _, source := range h.Images {
+		if source.Name == kubeapiserver.Name {
+			candidates = append(candidates, strings.TrimSpace(strings.TrimPrefix(ptr.Deref(source.TargetVersion, ""), "=")))
+		}
+	}
+	var version *semver.Version
+	for _, candidate := range candidates {
+		parsed, err := semver.StrictNewVersion(strings.TrimPrefix(candidate, "v"))
+		if err != nil {
+			continue // a digest, or a range
+		}
+		if found, err := h.Images.Find(kubeapiserver.Name, imagevector.Query{TargetVersion: parsed.String()}); err != nil || found.String() != image {
+			continue
+		}
+		if version != nil && !version.Equal(parsed) {
+			return nil
+		}
+		version = parsed
+	}
+	return version
 }
 
 // hasStarted is whether the kube-apiserver in a pod has ever started.

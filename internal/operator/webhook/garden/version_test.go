@@ -43,17 +43,21 @@ func TestVersionThatNeverRan(t *testing.T) {
 		everything bool // one image for all versions
 		refused    bool
 	}{
-		"back to what runs":                        {status: reconciled, pods: []pod{{"v1.35.4", runs}, {"v1.36.99", pulls}}, from: "1.36.99", to: "1.35.4"},
-		"back to another one":                      {status: reconciled, pods: []pod{{"v1.35.4", runs}, {"v1.36.99", pulls}}, from: "1.36.99", to: "1.35.3", refused: true},
-		"back, but the new one has started":        {status: reconciled, pods: []pod{{"v1.35.4", runs}, {"v1.36.1", runs}}, from: "1.36.1", to: "1.35.4", refused: true},
-		"back, but the new one crashes":            {status: reconciled, pods: []pod{{"v1.35.4", runs}, {"v1.36.1", crashes}}, from: "1.36.1", to: "1.35.4", refused: true},
-		"back, but nothing runs any more":          {status: reconciled, pods: []pod{{"v1.36.99", pulls}}, from: "1.36.99", to: "1.35.4", refused: true},
-		"back, but the image says nothing":         {status: reconciled, pods: []pod{{"all", runs}}, everything: true, from: "1.36.1", to: "1.35.4", refused: true},
-		"a first Garden":                           {pods: []pod{{"v1.36.99", pulls}}, from: "1.36.99", to: "1.36.1"},
-		"a first Garden without pods":              {from: "1.34.99", to: "1.36.1"},
-		"a first Garden whose kube-apiserver runs": {pods: []pod{{"v1.36.1", runs}}, from: "1.36.1", to: "1.35.4", refused: true},
-		"an upgrade":                               {status: reconciled, pods: []pod{{"v1.35.4", runs}}, from: "1.35.4", to: "1.36.1"},
-		"an upgrade that skips a minor version":    {status: reconciled, pods: []pod{{"v1.34.4", runs}}, from: "1.34.4", to: "1.36.1", refused: true},
+		"back to what runs":                           {status: reconciled, pods: []pod{{"v1.35.4", runs}, {"v1.36.99", pulls}}, from: "1.36.99", to: "1.35.4"},
+		"back to another one":                         {status: reconciled, pods: []pod{{"v1.35.4", runs}, {"v1.36.99", pulls}}, from: "1.36.99", to: "1.35.3", refused: true},
+		"back, but the new one has started":           {status: reconciled, pods: []pod{{"v1.35.4", runs}, {"v1.36.1", runs}}, from: "1.36.1", to: "1.35.4", refused: true},
+		"back, but the new one crashes":               {status: reconciled, pods: []pod{{"v1.35.4", runs}, {"v1.36.1", crashes}}, from: "1.36.1", to: "1.35.4", refused: true},
+		"back, but nothing runs any more":             {status: reconciled, pods: []pod{{"v1.36.99", pulls}}, from: "1.36.99", to: "1.35.4", refused: true},
+		"back, but the image says nothing":            {status: reconciled, pods: []pod{{"all", runs}}, everything: true, from: "1.36.1", to: "1.35.4", refused: true},
+		"a first Garden":                              {pods: []pod{{"v1.36.99", pulls}}, from: "1.36.99", to: "1.36.1"},
+		"a first Garden without pods":                 {from: "1.34.99", to: "1.36.1"},
+		"a first Garden whose kube-apiserver runs":    {pods: []pod{{"v1.36.1", runs}}, from: "1.36.1", to: "1.35.4", refused: true},
+		"an upgrade":                                  {status: reconciled, pods: []pod{{"v1.35.4", runs}}, from: "1.35.4", to: "1.36.1"},
+		"an upgrade that skips a minor version":       {status: reconciled, pods: []pod{{"v1.34.4", runs}}, from: "1.34.4", to: "1.36.1", refused: true},
+		"an upgrade that skips one that never ran":    {status: reconciled, pods: []pod{{"v1.34.4", runs}, {"v1.35.99", pulls}}, from: "1.35.99", to: "1.36.1", refused: true},
+		"an upgrade while the former one still runs":  {status: reconciled, pods: []pod{{"v1.34.4", runs}, {"v1.35.4", runs}}, from: "1.35.4", to: "1.36.1", refused: true},
+		"another patch version of one that never ran": {status: reconciled, pods: []pod{{"v1.34.4", runs}, {"v1.35.9", pulls}}, from: "1.35.9", to: "1.35.10"},
+		"an upgrade from an image that says nothing":  {status: reconciled, pods: []pod{{"other", runs}}, from: "1.35.4", to: "1.36.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			builder := fake.NewClientBuilder().WithScheme(scheme)
@@ -82,6 +86,37 @@ func TestVersionThatNeverRan(t *testing.T) {
 				t.Errorf("got %d, %s, want an error of %s: %t", response.Result.Code, response.Result.Message, refused, tc.refused)
 			}
 		})
+	}
+}
+
+// Images of a mirror have digests, and image vectors list which version they are of.
+func TestVersionOfImage(t *testing.T) {
+	h := &Validator{Images: imagevector.Vector{
+		{Name: "kube-apiserver", Repository: new("registry.example/kube-apiserver")},
+		{Name: "kube-apiserver", Ref: new("mirror.example/kube-apiserver@sha256:b"), TargetVersion: new("= 1.36.1")},
+		{Name: "kube-apiserver", Ref: new("mirror.example/kube-apiserver@sha256:a"), TargetVersion: new("1.35.4")},
+		{Name: "kube-apiserver", Ref: new("mirror.example/kube-apiserver@sha256:c"), TargetVersion: new("1.34.1")},
+		{Name: "kube-apiserver", Ref: new("mirror.example/kube-apiserver@sha256:c"), TargetVersion: new("1.34.2")},
+		{Name: "kube-controller-manager", Ref: new("mirror.example/kube-apiserver@sha256:d"), TargetVersion: new("1.34.3")},
+	}}
+	for image, want := range map[string]string{
+		"registry.example/kube-apiserver:v1.35.9": "1.35.9",
+		"registry.example/kube-apiserver:v1.35.4": "", // the image vector has another one for this version
+		"registry.example/kube-apiserver:latest":  "",
+		"registry.example/kube-apiserver":         "",
+		"elsewhere.example/kube-apiserver:v1.3.0": "",
+		"mirror.example/kube-apiserver@sha256:a":  "1.35.4",
+		"mirror.example/kube-apiserver@sha256:b":  "1.36.1",
+		"mirror.example/kube-apiserver@sha256:c":  "", // of two versions
+		"mirror.example/kube-apiserver@sha256:d":  "",
+	} {
+		got := ""
+		if version := h.versionOf(image); version != nil {
+			got = version.String()
+		}
+		if got != want {
+			t.Errorf("version of %s: %q, want %q", image, got, want)
+		}
 	}
 }
 
