@@ -207,6 +207,31 @@ func TestSlowWebhooks(t *testing.T) {
 	}
 }
 
+// A member of a project deletes as many shoots as there are workers, each with an object that keeps its finalizer. Repeated passes must leave the workers to the
+// shoots of others.
+func TestRepeatedWaitIsShort(t *testing.T) {
+	for name, tc := range map[string]struct {
+		failed []string
+		want   time.Duration
+	}{
+		"the first time":            {want: stage.ExtensionTimeout},
+		"after another task failed": {failed: []string{"clean-webhooks"}, want: stage.ExtensionTimeout},
+		"again":                     {failed: []string{"clean-webhooks", "clean-shoot"}, want: repeatedWait},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				shoot := newShoot(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "held", Finalizers: []string{"example.com/x"}}})
+				in := Inputs{Run: &stage.Run{Target: stage.NewConnectedTarget(shoot, nil), Clock: clocktesting.NewFakePassiveClock(now)}, Failed: tc.failed}
+				begin := time.Now()
+				err := stagetest.RunTask(t.Context(), t, Tasks(in), "clean-shoot")
+				if took := time.Since(begin); took != tc.want || !slices.Contains(errorcode.Of(err), corev1beta1.ErrorCleanupClusterResources) || !strings.Contains(err.Error(), "held") {
+					t.Errorf("it took %s and returned %v, want an error that names the pod after %s", took, err, tc.want)
+				}
+			})
+		})
+	}
+}
+
 // Users decide how many objects there are.
 func TestObjectsAreReadByPages(t *testing.T) {
 	var limits []int64

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -77,5 +78,14 @@ func TestStaleExtensions(t *testing.T) {
 	}
 	if err := l.seed.Get(t.Context(), client.ObjectKeyFromObject(other), other); err != nil {
 		t.Errorf("another shoot's Extension: %v", err)
+	}
+}
+
+// The tasks that delete users' objects know which of them have failed before.
+func TestCleanupKnowsFormerErrors(t *testing.T) {
+	w := complete(workers)
+	w.Shoot.Status.LastErrors = []corev1beta1.LastError{{Description: "a Pod is held", TaskID: new("clean-shoot")}, {Description: "no quota"}}
+	if got := newLandscape(t).stages(w, kindDeletion).cleanup.Failed; !slices.Equal(got, []string{"clean-shoot"}) {
+		t.Errorf("tasks that have failed: %q, want clean-shoot", got)
 	}
 }

@@ -154,7 +154,9 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 			Run: run, Desired: o.Extensions, Stale: o.StaleExtensions, Hibernates: k == kindHibernating, Hibernated: k == kindHibernated,
 		},
 		restart: r.restartInputs(run, shoot),
-		cleanup: cleanup.Inputs{Run: run, Periods: cleanup.PeriodsOf(shoot), OnlyInfrastructure: cleanup.OnlyInfrastructure(shoot)},
+		cleanup: cleanup.Inputs{
+			Run: run, Periods: cleanup.PeriodsOf(shoot), OnlyInfrastructure: cleanup.OnlyInfrastructure(shoot), Failed: failedTasks(shoot),
+		},
 		deletion: deletion.Inputs{
 			Run: run, HasNamespace: o.HasNamespace, HasWorkers: workers, Extensions: slices.Concat(o.Extensions, o.StaleExtensions),
 			BackupEntry: client.ObjectKey{Namespace: shoot.Namespace, Name: o.BackupEntryName()},
@@ -338,4 +340,15 @@ func (r *reconciler) writeCluster(ctx context.Context, o *observed.State, shoot 
 // protected is whether the dependency-watchdog probes a shoot: not while it is hibernated or becomes so.
 func protected(o *observed.State) bool {
 	return !o.Shoot.Workerless() && dependencywatchdog.ProberEnabled(o.Seed) && !o.Shoot.HibernationWanted() && !o.Shoot.Status.Hibernated
+}
+
+// failedTasks are the IDs of the tasks that have failed in the pass before.
+func failedTasks(shoot *corev1beta1.Shoot) []string {
+	var ids []string
+	for _, e := range shoot.Status.LastErrors {
+		if e.TaskID != nil {
+			ids = append(ids, *e.TaskID)
+		}
+	}
+	return ids
 }
