@@ -49,6 +49,7 @@ func validateShoot(shoot, old *corev1beta1.Shoot, opts Options) field.ErrorList 
 		before = &old.Spec
 	}
 	errs = append(errs, poolsAdded(shoot.Spec.Provider.Workers, before.Provider.Workers, field.NewPath("spec", "provider", "workers"))...)
+	errs = append(errs, schedulesAdded(shoot.Spec.Hibernation, before.Hibernation, field.NewPath("spec", "hibernation", "schedules"))...)
 	errs = append(errs, kubeletsStart(&shoot.Spec, before, field.NewPath("spec"))...)
 	for i, worker := range shoot.Spec.Provider.Workers {
 		if worker.Machine.Image == nil {

@@ -21,6 +21,8 @@ const (
 	// Credentials are rotated not before the last rotation has finished, and not later than auditors accept.
 	minRotationPeriod = 30 * time.Minute
 	maxRotationPeriod = 90 * 24 * time.Hour
+	// maxSchedules is how many hibernation schedules a shoot may have: the controller reads a time zone for each, and looks for its triggers, up to each second.
+	maxSchedules = 100
 )
 
 var emailAddress = regexp.MustCompile(`^[^@\s]+@[^@\s]+\.[^@\s]+$`)
@@ -104,6 +106,20 @@ func hibernation(hibernation *corev1beta1.Hibernation, path *field.Path) field.E
 		}
 	}
 	return errs
+}
+
+// schedulesAdded refuses more hibernation schedules than maxSchedules, unless there were as many before: the controller changes only whether it is hibernated.
+func schedulesAdded(now, before *corev1beta1.Hibernation, path *field.Path) field.ErrorList {
+	count := func(h *corev1beta1.Hibernation) int {
+		if h == nil {
+			return 0
+		}
+		return len(h.Schedules)
+	}
+	if n := count(now); n > max(maxSchedules, count(before)) {
+		return field.ErrorList{field.TooMany(path, n, maxSchedules)}
+	}
+	return nil
 }
 
 // credentialsInProject checks a reference to credentials in the namespace of the shoot.
