@@ -48,7 +48,7 @@ func (h *Validator) formerVersion(ctx context.Context, garden, old *operatorv1al
 		if !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == serverName && c.Image == imageAfter.String() }) {
 			return before, nil
 		}
-		runs = true
+		runs = runs || !ends(pod) // one that was evicted long ago stays
 	}
 	switch reconciled := old.Status.Credentials != nil && old.Status.Credentials.EncryptionAtRest != nil; {
 	case runs:
@@ -77,7 +77,7 @@ func (h *Validator) skipped(ctx context.Context, garden, old *operatorv1alpha1.G
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || !hasStarted(pod) {
+		if ends(pod) || !hasStarted(pod) {
 			continue
 		}
 		for _, c := range pod.Spec.Containers {
@@ -117,6 +117,11 @@ func (h *Validator) versionOf(image string) *semver.Version {
 		version = parsed
 	}
 	return version
+}
+
+// ends is whether a pod does not run any more, or soon.
+func ends(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // hasStarted is whether the kube-apiserver in a pod has ever started.

@@ -30,6 +30,7 @@ func TestVersionThatNeverRan(t *testing.T) {
 	pulls := corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}
 	runs := corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
 	crashes := corev1.ContainerStatus{RestartCount: 1, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}
+	evicted := corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Error"}}}
 	type pod struct {
 		tag    string
 		status corev1.ContainerStatus
@@ -48,6 +49,9 @@ func TestVersionThatNeverRan(t *testing.T) {
 		"back, but the new one has started":           {status: reconciled, pods: []pod{{"v1.35.4", runs}, {"v1.36.1", runs}}, from: "1.36.1", to: "1.35.4", refused: true},
 		"back, but the new one crashes":               {status: reconciled, pods: []pod{{"v1.35.4", runs}, {"v1.36.1", crashes}}, from: "1.36.1", to: "1.35.4", refused: true},
 		"back, but nothing runs any more":             {status: reconciled, pods: []pod{{"v1.36.99", pulls}}, from: "1.36.99", to: "1.35.4", refused: true},
+		"back, but it was only evicted":               {status: reconciled, pods: []pod{{"v1.35.4", evicted}, {"v1.36.1", pulls}}, from: "1.36.1", to: "1.35.4", refused: true},
+		"back, but an evicted one has started":        {status: reconciled, pods: []pod{{"v1.35.4", runs}, {"v1.36.1", evicted}}, from: "1.36.1", to: "1.35.4", refused: true},
+		"back to what runs, and one was evicted":      {status: reconciled, pods: []pod{{"v1.35.4", runs}, {"v1.35.4", evicted}}, from: "1.36.99", to: "1.35.4"},
 		"back, but the image says nothing":            {status: reconciled, pods: []pod{{"all", runs}}, everything: true, from: "1.36.1", to: "1.35.4", refused: true},
 		"a first Garden":                              {pods: []pod{{"v1.36.99", pulls}}, from: "1.36.99", to: "1.36.1"},
 		"a first Garden without pods":                 {from: "1.34.99", to: "1.36.1"},
@@ -63,10 +67,14 @@ func TestVersionThatNeverRan(t *testing.T) {
 			builder := fake.NewClientBuilder().WithScheme(scheme)
 			for i, p := range tc.pods {
 				p.status.Name = "virtual-garden-kube-apiserver"
+				phase := corev1.PodRunning
+				if p.status.State.Terminated != nil {
+					phase = corev1.PodFailed
+				}
 				builder.WithObjects(&corev1.Pod{
 					ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: string(rune('a' + i)), Labels: map[string]string{"app": "kubernetes", "role": "apiserver"}},
 					Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: p.status.Name, Image: "registry.example/kube-apiserver:" + p.tag}}},
-					Status:     corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{p.status}},
+					Status:     corev1.PodStatus{Phase: phase, ContainerStatuses: []corev1.ContainerStatus{p.status}},
 				})
 			}
 			source := imagevector.Source{Name: "kube-apiserver", Repository: new("registry.example/kube-apiserver")}
