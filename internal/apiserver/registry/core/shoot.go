@@ -45,10 +45,11 @@ func shoot(settings Settings) *kind.Kind[corev1beta1.Shoot] {
 		},
 		Operation: shootOperation,
 		Subresources: func(main *kind.Main[corev1beta1.Shoot]) map[string]rest.Storage {
+			signers := newSigners()
 			return map[string]rest.Storage{
 				"binding":          main.View(shootBinding(settings)),
-				"adminkubeconfig":  newAdminKubeconfig(settings),
-				"viewerkubeconfig": newViewerKubeconfig(settings),
+				"adminkubeconfig":  newAdminKubeconfig(settings, signers),
+				"viewerkubeconfig": newViewerKubeconfig(settings, signers),
 			}
 		},
 		Fields: map[string]func(*corev1beta1.Shoot) string{

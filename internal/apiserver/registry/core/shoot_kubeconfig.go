@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	goruntime "runtime"
 	"slices"
 	"time"
 
@@ -63,17 +64,38 @@ type kubeconfig struct {
 	// expiration returns for how many seconds a request wants the credentials, and what is invalid about it.
 	expiration func(request runtime.Object) (*int64, field.ErrorList)
 	respond    func(request runtime.Object, kubeconfig []byte, until metav1.Time)
+	// signers are those of all subresources.
+	signers signers
 }
+
+// signers are for how many kubeconfigs a key is generated at the same time. It takes a processor for a tenth of a second or so: members of projects who request
+// kubeconfigs all the time must leave some to all other requests.
+type signers chan struct{}
+
+// newSigners returns one for every two processors.
+func newSigners() signers { return make(signers, max(1, goruntime.GOMAXPROCS(0)/2)) }
+
+// take waits for one until the request ends.
+func (s signers) take(ctx context.Context) error {
+	select {
+	case s <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return apierrors.NewTooManyRequests("too many kubeconfigs are requested at the same time", 1)
+	}
+}
+
+func (s signers) give() { <-s }
 
 var (
 	_ rest.NamedCreater             = &kubeconfig{}
 	_ rest.GroupVersionKindProvider = &kubeconfig{}
 )
 
-func newAdminKubeconfig(settings Settings) *kubeconfig {
+func newAdminKubeconfig(settings Settings, signers signers) *kubeconfig {
 	type request = authenticationv1alpha1.AdminKubeconfigRequest
 	return &kubeconfig{
-		Settings: settings, kind: "AdminKubeconfigRequest", subresource: "adminkubeconfig", maxExpiration: settings.AdminKubeconfigMaxExpiration,
+		Settings: settings, kind: "AdminKubeconfigRequest", subresource: "adminkubeconfig", maxExpiration: settings.AdminKubeconfigMaxExpiration, signers: signers,
 		landscapeGroup: constants.ShootSystemAdminsGroupName, projectGroup: constants.ShootProjectAdminsGroupName,
 		newRequest: func() runtime.Object { return &request{} },
 		expiration: func(obj runtime.Object) (*int64, field.ErrorList) {
@@ -85,10 +107,10 @@ func newAdminKubeconfig(settings Settings) *kubeconfig {
 	}
 }
 
-func newViewerKubeconfig(settings Settings) *kubeconfig {
+func newViewerKubeconfig(settings Settings, signers signers) *kubeconfig {
 	type request = authenticationv1alpha1.ViewerKubeconfigRequest
 	return &kubeconfig{
-		Settings: settings, kind: "ViewerKubeconfigRequest", subresource: "viewerkubeconfig", maxExpiration: settings.ViewerKubeconfigMaxExpiration,
+		Settings: settings, kind: "ViewerKubeconfigRequest", subresource: "viewerkubeconfig", maxExpiration: settings.ViewerKubeconfigMaxExpiration, signers: signers,
 		landscapeGroup: constants.ShootSystemViewersGroupName, projectGroup: constants.ShootProjectViewersGroupName,
 		newRequest: func() runtime.Object { return &request{} },
 		expiration: func(obj runtime.Object) (*int64, field.ErrorList) {
@@ -147,6 +169,10 @@ func (r *kubeconfig) Create(
 	// The prefix keeps a user of the garden from being a subject of the shoot's RBAC with more permissions than the groups have, for example
 	// a service account with the same namespace and name.
 	subject := pkix.Name{CommonName: constants.KubeconfigUserNamePrefix + user.GetName(), Organization: groups}
+	if err := r.signers.take(ctx); err != nil {
+		return nil, err
+	}
+	defer r.signers.give()
 	certificate, key, err := ca.sign(subject, now.Add(-clockSkew), until)
 	if err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("sign a client certificate for shoot %s/%s: %w", namespace, name, err))
