@@ -36,6 +36,7 @@ type reconciler struct {
 	recorder    events.EventRecorder
 	// running has the functions that interrupt running flows, by the keys of their shoots.
 	running sync.Map
+	turns   turns
 	// started is when the first pass began; start sets it.
 	started time.Time
 	start   sync.Once
@@ -88,6 +89,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: v.after}, nil
 	case reconcileShoot, migrateShoot, deleteShoot:
 	}
+	if !r.turns.take(shoot.Namespace, r.Config.ConcurrentSyncs) {
+		logf.FromContext(ctx).V(1).Info("Waiting for other shoots of the project")
+		return reconcile.Result{RequeueAfter: retryTurn}, nil
+	}
+	defer r.turns.give(shoot.Namespace)
 	if v.action == reconcileShoot {
 		if err := kube.AddFinalizer(ctx, r.gardenCache, shoot, constants.FinalizerGardenerName); err != nil {
 			return kube.Result(err)
