@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -19,7 +18,8 @@ import (
 	"gardener.cloud/gardener/internal/stage/restart"
 )
 
-// families returns the IP families of a Network. One that has one family keeps it until all nodes have both: networks fail on other nodes.
+// families returns the IP families of a Network. One that has one family keeps it until all nodes have both: networks fail on other nodes. In another seed
+// it does not exist yet, and the nodes may have stayed. Without a kube-apiserver, there are none.
 func (in Inputs) families(ctx context.Context, networking *corev1beta1.Networking, network *extensionsv1alpha1.Network) ([]extensionsv1alpha1.IPFamily, error) {
 	var families []extensionsv1alpha1.IPFamily
 	for _, family := range networking.IPFamilies {
@@ -29,12 +29,10 @@ func (in Inputs) families(ctx context.Context, networking *corev1beta1.Networkin
 		return families, nil
 	}
 	existing := &extensionsv1alpha1.Network{}
-	if err := in.Run.SeedAPI.Get(ctx, client.ObjectKeyFromObject(network), existing); apierrors.IsNotFound(err) {
-		return families, nil
-	} else if err != nil {
+	if err := in.Run.SeedAPI.Get(ctx, client.ObjectKeyFromObject(network), existing); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read Network %q: %w", network.Name, err)
 	}
-	if len(existing.Spec.IPFamilies) > 1 {
+	if len(existing.Spec.IPFamilies) > 1 || in.Hibernated {
 		return families, nil
 	}
 	shootClient, err := in.Run.Target.Client(ctx)

@@ -23,20 +23,23 @@ func TestDualStack(t *testing.T) {
 		existing  []extensionsv1alpha1.IPFamily
 		nodes     []int // pod CIDRs of each
 		addresses int   // of the pod of CoreDNS
+		stopped   bool
 		want      []extensionsv1alpha1.IPFamily
 		restarts  bool
 	}{
-		"one family":                    {families: []corev1beta1.IPFamily{"IPv4"}, existing: both[:1], nodes: []int{1}, addresses: 1, want: both[:1]},
-		"a new cluster":                 {families: []corev1beta1.IPFamily{"IPv4", "IPv6"}, addresses: 2, want: both},
-		"a node is left with one":       {families: []corev1beta1.IPFamily{"IPv4", "IPv6"}, existing: both[:1], nodes: []int{2, 1}, addresses: 1, want: both[:1]},
-		"all nodes have both":           {families: []corev1beta1.IPFamily{"IPv4", "IPv6"}, existing: both[:1], nodes: []int{2, 2}, addresses: 1, want: both, restarts: true},
-		"it has both, and so has DNS":   {families: []corev1beta1.IPFamily{"IPv4", "IPv6"}, existing: both, nodes: []int{2, 2}, addresses: 2, want: both},
-		"it has both, and DNS does not": {families: []corev1beta1.IPFamily{"IPv4", "IPv6"}, existing: both, nodes: []int{2, 2}, addresses: 1, want: both, restarts: true},
+		"one family":    {families: []corev1beta1.IPFamily{"IPv4"}, existing: both[:1], nodes: []int{1}, addresses: 1, want: both[:1]},
+		"a new cluster": {families: []corev1beta1.IPFamily{"IPv4", "IPv6"}, addresses: 2, want: both},
+		"another seed, and a node is left with one":         {families: []corev1beta1.IPFamily{"IPv4", "IPv6"}, nodes: []int{2, 1}, addresses: 1, want: both[:1]},
+		"another seed, and the kube-apiserver does not run": {families: []corev1beta1.IPFamily{"IPv4", "IPv6"}, nodes: []int{1}, addresses: 2, stopped: true, want: both},
+		"a node is left with one":                           {families: []corev1beta1.IPFamily{"IPv4", "IPv6"}, existing: both[:1], nodes: []int{2, 1}, addresses: 1, want: both[:1]},
+		"all nodes have both":                               {families: []corev1beta1.IPFamily{"IPv4", "IPv6"}, existing: both[:1], nodes: []int{2, 2}, addresses: 1, want: both, restarts: true},
+		"it has both, and so has DNS":                       {families: []corev1beta1.IPFamily{"IPv4", "IPv6"}, existing: both, nodes: []int{2, 2}, addresses: 2, want: both},
+		"it has both, and DNS does not":                     {families: []corev1beta1.IPFamily{"IPv4", "IPv6"}, existing: both, nodes: []int{2, 2}, addresses: 1, want: both, restarts: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clusters := stagetest.New(t)
 			in, _ := newInputs(t, clusters, newShoot(&corev1beta1.Networking{IPFamilies: tc.families, Pods: new("10.3.0.0/16"), Services: new("10.4.0.0/16")}))
-			in.Result.Infrastructure = in.Run.Infrastructure()
+			in.Result.Infrastructure, in.Hibernated = in.Run.Infrastructure(), tc.stopped
 			network := in.Run.Network()
 			if tc.existing != nil {
 				network.UID, network.Spec.IPFamilies = "1", tc.existing
