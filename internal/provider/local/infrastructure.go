@@ -72,7 +72,7 @@ func (a *infrastructures) Reconcile(ctx context.Context, infrastructure *extensi
 		return err
 	}
 	namespace := namespaceFor(infrastructure)
-	policy := MachinesPolicy(namespace.Name, networksOf(cluster.Seed, state, current.inSeed), a.config.Registries)
+	policy := MachinesPolicy(namespace.Name, networksOf(cluster.Seed, a.config.IPv6Network, state, current.inSeed), a.config.Registries)
 	objects := []client.Object{namespace, policy}
 	if current.inSeed {
 		objects = append(objects, loadBalancerQuota(namespace.Name))

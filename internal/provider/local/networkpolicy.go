@@ -22,13 +22,16 @@ import (
 const machinesPolicyName = "machines"
 
 // networksOf returns the networks of the cluster with machines: all that are known of the seed, or the pods of another cluster. The nodes of that may have
-// the address of the seed's gateway.
-func networksOf(seed *corev1beta1.Seed, state *infrastructureState, inSeed bool) general.Networks {
+// the address of the seed's gateway. A Seed has no field for the IPv6 addresses of its pods beside IPv4, which machines of IPv4 shoots have, too.
+func networksOf(seed *corev1beta1.Seed, ipv6Network string, state *infrastructureState, inSeed bool) general.Networks {
 	networks := general.Networks{Own: state.Nodes, Blocked: seed.Spec.Networks.BlockCIDRs}
 	if inSeed {
 		networks.Own = append([]string{seed.Spec.Networks.Pods, seed.Spec.Networks.Services}, state.Nodes...)
 		if nodes := seed.Spec.Networks.Nodes; nodes != nil {
 			networks.Own = append(networks.Own, *nodes)
+		}
+		if ipv6Network != "" {
+			networks.Own = append(networks.Own, ipv6Network)
 		}
 	}
 	return networks

@@ -19,7 +19,7 @@ func TestMachinesPolicy(t *testing.T) {
 	seed.Spec.Networks.BlockCIDRs = []string{"192.168.7.0/24"}
 	state := &infrastructureState{Nodes: []string{"10.7.0.0/16"}}
 	for name, inSeed := range map[string]bool{"machines-in-seed.yaml": true, "machines-elsewhere.yaml": false} {
-		golden.Objects(t, name, []client.Object{MachinesPolicy("infra-shoot--dev--crazy", networksOf(seed, state, inSeed), registries)})
+		golden.Objects(t, name, []client.Object{MachinesPolicy("infra-shoot--dev--crazy", networksOf(seed, "fd00:10::/32", state, inSeed), registries)})
 	}
 	golden.Objects(t, "bastion-policy.yaml", []client.Object{
 		BastionPolicy("infra-shoot--dev--crazy", "bastion-a", []string{"203.0.113.0/24", "::/128"}), BastionPolicy("infra-shoot--dev--crazy", "bastion-b", nil),
