@@ -28,6 +28,7 @@ import (
 
 	providerlocalconfigv1alpha1 "gardener.cloud/gardener/api/config/providerlocal/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
@@ -64,7 +65,7 @@ func (a *infrastructures) Reconcile(ctx context.Context, infrastructure *extensi
 	}
 	dual := dualStack(cluster.Shoot)
 	if dual {
-		if err := a.addIPv6(infrastructure, state, current); err != nil {
+		if err := a.addIPv6(infrastructure, state, current, &cluster.Seed.Spec.Networks); err != nil {
 			return err
 		}
 	}
@@ -103,7 +104,7 @@ func dualStack(shoot *corev1beta1.Shoot) bool {
 
 // addIPv6 completes the ranges of a dual-stack shoot. Nodes have addresses of the pods of their cluster. The ranges of pods and Services, for which a Shoot
 // has no fields, are unique local addresses (RFC 4193) that follow from the UID of the first Infrastructure.
-func (a *infrastructures) addIPv6(infrastructure *extensionsv1alpha1.Infrastructure, state *infrastructureState, current *target) error {
+func (a *infrastructures) addIPv6(infrastructure *extensionsv1alpha1.Infrastructure, state *infrastructureState, current *target, seed *corev1beta1.SeedNetworks) error {
 	if !slices.ContainsFunc(state.Nodes, isIPv6) {
 		nodes := current.nodesIPv6
 		if current.inSeed {
@@ -114,8 +115,10 @@ func (a *infrastructures) addIPv6(infrastructure *extensionsv1alpha1.Infrastruct
 				"machines of this shoot have no IPv6 addresses, or neither the configuration of provider-local nor the credentials name their network")
 			return errorcode.With(err, corev1beta1.ErrorConfigurationProblem)
 		}
-		if errs := checkFamily(nodes, true); len(errs) > 0 {
-			return errorcode.With(fmt.Errorf("credentials: %w", errs.ToAggregate()), corev1beta1.ErrorConfigurationProblem)
+		if !current.inSeed {
+			if err := checkNodes(nodes, true, seed); err != nil {
+				return err
+			}
 		}
 		state.Nodes = append(slices.Clone(state.Nodes), nodes)
 	}
@@ -233,7 +236,7 @@ func nodesOf(infrastructure *extensionsv1alpha1.Infrastructure, state *infrastru
 		err := field.Required(path, fmt.Sprintf("machines are pods of another cluster than the seed's: name their network here, or in the key %q of the credentials", nodesKey))
 		return nil, errorcode.With(err, corev1beta1.ErrorConfigurationProblem)
 	}
-	return []string{current.nodes}, checkNodes(current.nodes, &cluster.Seed.Spec.Networks)
+	return []string{current.nodes}, checkNodes(current.nodes, false, &cluster.Seed.Spec.Networks)
 }
 
 // checkFamily checks a network of pods that credentials name: that of IPv4, or that of IPv6 after a comma.
@@ -246,15 +249,19 @@ func checkFamily(network string, ipv6 bool) field.ErrorList {
 	return errs
 }
 
-// checkNodes refuses a network that credentials name and that a Shoot could not have in its spec.
-func checkNodes(nodes string, seed *corev1beta1.SeedNetworks) error {
+// checkNodes refuses a network that credentials name and that a Shoot could not have in its spec. The spec has no field for that of IPv6, so that nothing
+// else checks it.
+func checkNodes(nodes string, ipv6 bool, seed *corev1beta1.SeedNetworks) error {
 	path := field.NewPath("data").Key(nodesKey)
 	network := cidr.Network{Path: path, Value: nodes}
 	all := []cidr.Network{{Path: field.NewPath("pods of the seed"), Value: seed.Pods}, {Path: field.NewPath("services of the seed"), Value: seed.Services}}
 	if seed.Nodes != nil {
 		all = append(all, cidr.Network{Path: field.NewPath("nodes of the seed"), Value: *seed.Nodes})
 	}
-	errs := append(cidr.Validate(network), cidr.ValidateDisjoint(append(all, network)...)...)
+	if ipv6 {
+		all = append(all, cidr.Network{Path: field.NewPath("the network of the VPN between seed and shoot"), Value: constants.DefaultVPNRangeV6})
+	}
+	errs := append(checkFamily(nodes, ipv6), cidr.ValidateDisjoint(append(all, network)...)...)
 	if len(errs) == 0 {
 		return nil
 	}

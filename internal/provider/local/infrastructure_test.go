@@ -130,6 +130,23 @@ func TestIPv6OfInfrastructure(t *testing.T) {
 	}
 }
 
+// An IPv6 network in credentials, which may have been written before they were checked or without the webhook, is checked like one in the spec of a Shoot.
+func TestIPv6NodesOfCredentials(t *testing.T) {
+	for nodes, refused := range map[string]string{
+		"fd00:9::/32": "", "10.9.0.0/16": "must be an IPv4 network", "x": "must be a network in CIDR notation",
+		"fd00:1:2::/48": "must not overlap with pods of the seed", "::/0": "must not overlap with pods of the seed", "fd80::/9": "must not overlap with the network of the VPN",
+	} {
+		a, state := &infrastructures{}, &infrastructureState{Nodes: []string{"10.9.0.0/16"}}
+		err := a.addIPv6(newInfrastructure(), state, &target{nodesIPv6: nodes}, &corev1beta1.SeedNetworks{Pods: "fd00:1::/32", Services: "fd00:2::/108"})
+		if refused == "" && err == nil {
+			continue
+		}
+		if refused == "" || err == nil || !strings.Contains(err.Error(), refused) || !isConfigurationProblem(err) {
+			t.Errorf("%q: %v, want an error with %q", nodes, err, refused)
+		}
+	}
+}
+
 // Machines in another cluster have what the credentials name.
 func TestNodesOfCredentials(t *testing.T) {
 	for nodes, valid := range map[string]bool{
