@@ -420,7 +420,9 @@ func (l *Landscape) save() error {
 }
 
 func (l *Landscape) network() host.Network {
-	return host.Network{Landscape: l.Name, Index: max(l.state.Index, 0), Resolvers: hostResolvers(os.ReadFile), IPv6: host.HasIPv6()}
+	// Clusters that have IPv6 need it: without addresses, flannel would not start, and not say why.
+	ipv6 := host.HasIPv6() || slices.ContainsFunc(l.state.Clusters, func(c Cluster) bool { return c.DualStack })
+	return host.Network{Landscape: l.Name, Index: max(l.state.Index, 0), Resolvers: hostResolvers(os.ReadFile), IPv6: ipv6}
 }
 
 func (l *Landscape) stateFile() string { return filepath.Join(l.Dir, "landscape.json") }

@@ -192,7 +192,7 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 	}
 	for i := range next {
 		if !l.has(next[i].Name) {
-			next[i].DualStack = u.network().IPv6
+			next[i].DualStack = host.HasIPv6()
 		}
 	}
 	l.state.Clusters = next

@@ -253,7 +253,7 @@ func (n Network) EnsureMachine(_ context.Context, machine string, number int) er
 	}
 	if n.IPv6 {
 		if err := ensureUp(machineSide, eth0, n.machineIPv6(number)); err != nil {
-			return err
+			return fmt.Errorf("%w; clusters of this landscape were created with IPv6: enable it again (sysctl net.ipv6.conf.default.disable_ipv6=0)", err)
 		}
 	}
 	if err := ensureRoute(machineSide, eth0, netip.Prefix{}, n.Gateway()); err != nil {

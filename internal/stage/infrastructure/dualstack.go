@@ -68,7 +68,9 @@ func (in Inputs) replaceSingleStackDNS(ctx context.Context) error {
 	if err := shootClient.List(ctx, pods, client.InNamespace(metav1.NamespaceSystem), coredns.PodLabels()); err != nil {
 		return fmt.Errorf("list pods of CoreDNS: %w", err)
 	}
-	if !slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp == nil && len(pod.Status.PodIPs) == 1 }) {
+	if !slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool {
+		return pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && len(pod.Status.PodIPs) == 1 // an evicted one stays as it is
+	}) {
 		return nil
 	}
 	return restart.Workload(ctx, shootClient, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: coredns.Name}}, in.Run.Clock.Now())

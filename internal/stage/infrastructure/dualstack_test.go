@@ -54,7 +54,11 @@ func TestDualStack(t *testing.T) {
 			create(t, clusters.Shoot, dns)
 			create(t, clusters.Shoot, &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "coredns-1", Labels: map[string]string{"k8s-app": "kube-dns"}},
-				Status:     corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "10.3.1.2"}, {IP: "fd00::2"}}[:tc.addresses]},
+				Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: "10.3.1.2"}, {IP: "fd00::2"}}[:tc.addresses]},
+			})
+			create(t, clusters.Shoot, &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "evicted", Labels: map[string]string{"k8s-app": "kube-dns"}},
+				Status:     corev1.PodStatus{Phase: corev1.PodFailed, PodIPs: []corev1.PodIP{{IP: "10.3.1.2"}}},
 			})
 			families, err := in.families(t.Context(), in.Shoot.Spec.Networking, in.Run.Network())
 			if err != nil {

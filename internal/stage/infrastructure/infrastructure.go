@@ -213,7 +213,8 @@ func asksForOtherNodes(shoot *corev1beta1.Shoot, infrastructure *extensionsv1alp
 	return len(reported) > 0 && networking != nil && networking.Nodes != nil && !slices.Contains(reported, *networking.Nodes)
 }
 
-// asksForSecondFamily reports whether a shoot with a range of pods is to become dual-stack. Like those of nodes, IP families are in the Cluster resource.
+// asksForSecondFamily reports whether the infrastructure has not reported the ranges of pods of all IP families. Like the range of nodes, families are in the
+// Cluster resource. An extension that never reports them is called in each reconciliation.
 func asksForSecondFamily(shoot *corev1beta1.Shoot, infrastructure *extensionsv1alpha1.Infrastructure) bool {
 	networking := shoot.Spec.Networking
 	return networking != nil && len(networking.IPFamilies) > 1 && len(chosen(infrastructure).Pods) < len(networking.IPFamilies)
