@@ -110,7 +110,7 @@ func Parse(args []string, getenv func(string) string, out io.Writer) (Options, e
 	f.BoolVar(&o.rules.IgnoreDaemonSets, "ignore-daemonsets-utilization", false, "leave pods of DaemonSets out when the use of a node is measured")
 	f.BoolVar(&o.rules.KeepSystemPods, "skip-nodes-with-system-pods", true, "keep nodes with pods of kube-system that have no PodDisruptionBudget")
 	f.BoolVar(&o.rules.KeepLocalStorage, "skip-nodes-with-local-storage", true, "keep nodes with pods that have local storage")
-	f.BoolVar(&o.rules.KeepCustomControllerPods, "skip-nodes-with-custom-controller-pods", false, "keep nodes with pods of controllers that are not built in")
+	f.BoolVar(&o.rules.KeepCustomControllerPods, "skip-nodes-with-custom-controller-pods", true, "keep nodes with pods of controllers that are not built in")
 	f.IntVar(&o.rules.MinReplicas, "min-replica-count", 0, "keep nodes with pods of ReplicaSets that have fewer replicas")
 	f.IntVar(&o.expendableCutoff, "expendable-pods-priority-cutoff", -10, "pods with a lower priority need no node")
 	f.BoolVar(&o.balance, "balance-similar-node-groups", false, "keep groups that only differ in their zone at the same size")

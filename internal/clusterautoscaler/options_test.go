@@ -32,6 +32,10 @@ func TestParse(t *testing.T) {
 	if o.Kubeconfig != "/env" || o.rules.KeepSystemPods || !o.rules.KeepLocalStorage || o.defaults.UtilizationThreshold != 0.6 || o.scanInterval != 10*time.Second {
 		t.Errorf("unexpected options: %+v", o)
 	}
+	// The gardenlet does not set it, neither for the original.
+	if !o.rules.KeepCustomControllerPods {
+		t.Error("pods of controllers that are not built in do not keep their nodes")
+	}
 	// The gardenlet sets only the total.
 	for args, want := range map[string]plan.Rules{
 		"--max-scale-down-parallelism=50": {MaxTotal: 50}, "--max-empty-bulk-delete=20": {MaxTotal: 10, MaxEmpty: 20},
