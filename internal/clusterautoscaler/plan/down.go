@@ -361,7 +361,7 @@ func (b budgets) take(pods []*corev1.Pod) bool {
 			continue
 		}
 		for _, budget := range b.list {
-			if !selects(budget, pod) || ptr.Deref(budget.Spec.UnhealthyPodEvictionPolicy, "") == policyv1.AlwaysAllow && !podReady(pod) {
+			if !selects(budget, pod) || !podReady(pod) && allowsUnready(budget) {
 				continue
 			}
 			if left[budget]--; left[budget] < 0 {
@@ -371,6 +371,12 @@ func (b budgets) take(pods []*corev1.Pod) bool {
 	}
 	maps.Copy(b.left, left)
 	return true
+}
+
+// allowsUnready reports whether a pod that is not ready may go without being counted: always or, by default, if the application has enough that are.
+func allowsUnready(budget *policyv1.PodDisruptionBudget) bool {
+	return ptr.Deref(budget.Spec.UnhealthyPodEvictionPolicy, "") == policyv1.AlwaysAllow ||
+		budget.Status.CurrentHealthy >= budget.Status.DesiredHealthy && budget.Status.DesiredHealthy > 0
 }
 
 func splitList(text string) []string {

@@ -257,6 +257,14 @@ func TestDown(t *testing.T) {
 			Status:     policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed},
 		}
 	}
+	healthy := func(current, desired int32) *policyv1.PodDisruptionBudget {
+		b := budget(0)
+		b.Status.CurrentHealthy, b.Status.DesiredHealthy = current, desired
+		return b
+	}
+	isReady := func(p *corev1.Pod) {
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	}
 	long, short := now.Add(-time.Hour), now.Add(-time.Minute)
 	for name, tc := range map[string]struct {
 		pods   map[string][]*corev1.Pod // by node: n0 to n3 have 4 CPUs each
@@ -389,6 +397,20 @@ func TestDown(t *testing.T) {
 			pods:  map[string][]*corev1.Pod{"n0": podsOf(1, "1", labelled), "n1": podsOf(1, "1", labelled), "n2": podsOf(2, "1"), "n3": podsOf(2, "1")},
 			input: func(in *DownInput) { in.Budgets, in.Rules.MaxDrained = append(in.Budgets, budget(1)), 5 },
 			since: map[string]time.Time{"n0": long, "n1": long}, idle: []string{"n0", "n1"}, remove: []string{"n0"},
+		},
+		"a pod that is not ready, and a budget whose application has enough without it": {
+			pods:  map[string][]*corev1.Pod{"n0": podsOf(1, "1", labelled), "n1": podsOf(2, "1"), "n2": podsOf(2, "1"), "n3": podsOf(2, "1")},
+			input: func(in *DownInput) { in.Budgets = append(in.Budgets, healthy(2, 2)) }, idle: []string{"n0"},
+		},
+		"a pod that is not ready, and a budget whose application has not enough": {
+			pods:  map[string][]*corev1.Pod{"n0": podsOf(1, "1", labelled), "n1": podsOf(2, "1"), "n2": podsOf(2, "1"), "n3": podsOf(2, "1")},
+			input: func(in *DownInput) { in.Budgets = append(in.Budgets, healthy(1, 2)) },
+			kept:  map[string]string{"n0": "a PodDisruptionBudget of its pods allows no disruption"},
+		},
+		"a pod that is ready, and a budget whose application has just enough": {
+			pods:  map[string][]*corev1.Pod{"n0": podsOf(1, "1", labelled, isReady), "n1": podsOf(2, "1"), "n2": podsOf(2, "1"), "n3": podsOf(2, "1")},
+			input: func(in *DownInput) { in.Budgets = append(in.Budgets, healthy(2, 2)) },
+			kept:  map[string]string{"n0": "a PodDisruptionBudget of its pods allows no disruption"},
 		},
 		"not ready is removed however full": {
 			pods:   map[string][]*corev1.Pod{"n0": podsOf(3, "1", daemon), "n1": podsOf(2, "1"), "n2": podsOf(2, "1"), "n3": podsOf(2, "1")},
