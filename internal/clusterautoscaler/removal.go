@@ -54,6 +54,7 @@ func (s *Scaler) startRemovals(ctx context.Context, st *state, removals []plan.R
 	for _, r := range removals {
 		name := r.Node.Name
 		if err := s.taint(ctx, name, st.now); err != nil {
+			s.cleaned = false // only the response may have got lost
 			errs = append(errs, err)
 			continue
 		}

@@ -362,6 +362,38 @@ func TestTaintIsRemovedLater(t *testing.T) {
 	}
 }
 
+// A node is tainted, and the response gets lost: it is not removed, so the next scan lets it get pods again.
+func TestTaintWhoseResponseIsLost(t *testing.T) {
+	lost := errors.New("connection lost")
+	node, machine := idleNode("n", "a")
+	seed := fake.NewClientBuilder().WithScheme(machineScheme(t)).WithObjects(append(emptyGroup("a", 1), machineManager(), machine)...).Build()
+	shoot := fakeclient.NewClientset(node)
+	updates := 0
+	shoot.PrependReactor("update", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if updates++; updates > 1 {
+			return false, nil, nil
+		}
+		update := action.(clienttesting.UpdateAction) //nolint:forcetypeassert // it is one
+		return true, nil, errors.Join(lost, shoot.Tracker().Update(update.GetResource(), update.GetObject(), update.GetNamespace()))
+	})
+	s := newScaler(t, seed, shoot, clocktesting.NewFakeClock(time.Now()), "--nodes=0:3:shoot.a", "--scale-down-unneeded-time=0s")
+	nodes := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	s.nodes = corelisters.NewNodeLister(nodes)
+	for i, want := range []bool{true, false} {
+		current, err := shoot.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
+		if err := errors.Join(err, nodes.Update(current)); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Scan(t.Context()); errors.Is(err, lost) != want {
+			t.Errorf("scan %d: %v", i, err)
+		}
+		if got := isTainted(t, shoot, "n"); got != want {
+			t.Errorf("after scan %d, the node is tainted: %t, want %t", i, got, want)
+		}
+		s.options.rules.MaxTotal = 0 // nothing is removed any more
+	}
+}
+
 // The process before has left a taint, and the API server of the shoot refuses to remove it: groups are scaled nevertheless, and the next scan tries again. The
 // taints of this process stay.
 func TestNodeThatCannotBeChanged(t *testing.T) {
