@@ -21,6 +21,7 @@ import (
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/clusterautoscaler/plan"
+	"gardener.cloud/gardener/internal/kube/removaltaint"
 )
 
 // evictionHeadroom is how much longer than its grace period a pod may take to end.
@@ -227,7 +228,7 @@ func (s *Scaler) evict(ctx context.Context, d *drain, node plan.Occupied, now ti
 // returned reports whether a pod was created while its node is drained, and tolerates that: if it were evicted, the scheduler might put its successor there
 // again, for ever. It ends with the machine.
 func returned(ctx context.Context, pod *corev1.Pod, since time.Time) bool {
-	taint := &corev1.Taint{Key: plan.ToBeDeletedTaint, Effect: corev1.TaintEffectNoSchedule}
+	taint := &corev1.Taint{Key: removaltaint.Key, Effect: corev1.TaintEffectNoSchedule}
 	return !pod.CreationTimestamp.Time.Before(since) && slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
 		return t.ToleratesTaint(logf.FromContext(ctx), taint, false)
 	})
@@ -250,7 +251,7 @@ func (s *Scaler) forgetDrains(ctx context.Context, st *state) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(st.nodes)) {
 		m := st.owners[name]
-		if s.draining[name] == nil && (m == nil || !m.going) && slices.ContainsFunc(st.nodes[name].Node.Spec.Taints, plan.OfRemoval) {
+		if s.draining[name] == nil && (m == nil || !m.going) && slices.ContainsFunc(st.nodes[name].Node.Spec.Taints, removaltaint.Is) {
 			errs = append(errs, s.untaint(ctx, name))
 		}
 	}
@@ -296,11 +297,11 @@ func (s *Scaler) setUnschedulable(ctx context.Context, node *corev1.Node) error 
 // taint keeps new pods away from a node that is drained.
 func (s *Scaler) taint(ctx context.Context, name string, now time.Time) error {
 	return s.changeNode(ctx, name, func(node *corev1.Node) bool {
-		if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == plan.ToBeDeletedTaint }) {
+		if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == removaltaint.Key }) {
 			return false
 		}
 		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{
-			Key: plan.ToBeDeletedTaint, Value: strconv.FormatInt(now.Unix(), 10), Effect: corev1.TaintEffectNoSchedule,
+			Key: removaltaint.Key, Value: strconv.FormatInt(now.Unix(), 10), Effect: corev1.TaintEffectNoSchedule,
 		})
 		return true
 	})
@@ -310,7 +311,7 @@ func (s *Scaler) taint(ctx context.Context, name string, now time.Time) error {
 func (s *Scaler) untaint(ctx context.Context, name string) error {
 	err := s.changeNode(ctx, name, func(node *corev1.Node) bool {
 		before := len(node.Spec.Taints)
-		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, plan.OfRemoval)
+		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, removaltaint.Is)
 		return len(node.Spec.Taints) != before
 	})
 	s.cleaned = s.cleaned && err == nil // otherwise, the next scan tries again

@@ -32,6 +32,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/clusterautoscaler/plan"
+	"gardener.cloud/gardener/internal/kube/removaltaint"
 )
 
 // oneEach is a simulator in which a node has room for one pod.
@@ -294,7 +295,7 @@ func isTainted(t *testing.T, shoot *fakeclient.Clientset, name string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == plan.ToBeDeletedTaint })
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == removaltaint.Key })
 }
 
 // An idle node is not removed after all: its group cannot be changed, or has its minimum by now. The node gets pods again.
@@ -400,7 +401,7 @@ func TestNodeThatCannotBeChanged(t *testing.T) {
 	left, machine := idleNode("left", "a")
 	drained, itsMachine := idleNode("drained", "a")
 	for _, node := range []*corev1.Node{left, drained} {
-		node.Spec.Taints = []corev1.Taint{{Key: plan.ToBeDeletedTaint, Effect: corev1.TaintEffectNoSchedule}}
+		node.Spec.Taints = []corev1.Taint{{Key: removaltaint.Key, Effect: corev1.TaintEffectNoSchedule}}
 	}
 	pod, second := pendingPod(time.Now()), pendingPod(time.Now())
 	second.Name, second.UID = "second", "second"
@@ -445,7 +446,7 @@ func TestHealthOfScansThatFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 			node, machine := idleNode("n", "a")
-			node.Spec.Taints = []corev1.Taint{{Key: plan.ToBeDeletedTaint, Effect: corev1.TaintEffectNoSchedule}}
+			node.Spec.Taints = []corev1.Taint{{Key: removaltaint.Key, Effect: corev1.TaintEffectNoSchedule}}
 			objects := append(emptyGroup("a", 1), machine)
 			if !tc.away {
 				objects = append(objects, machineManager())
@@ -520,7 +521,7 @@ func TestTaintOfAPoolThatIsNotElastic(t *testing.T) {
 	node, machine := idleNode("n", "fixed")
 	unmanaged := healthyNode("unmanaged")
 	for _, n := range []*corev1.Node{node, unmanaged} {
-		n.Spec.Taints = []corev1.Taint{{Key: plan.ToBeDeletedTaint, Effect: corev1.TaintEffectNoSchedule}}
+		n.Spec.Taints = []corev1.Taint{{Key: removaltaint.Key, Effect: corev1.TaintEffectNoSchedule}}
 	}
 	objects := append(append(emptyGroup("a", 0), emptyGroup("fixed", 1)...), machineManager(), machine)
 	seed := fake.NewClientBuilder().WithScheme(machineScheme(t)).WithObjects(objects...).Build()

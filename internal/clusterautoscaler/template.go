@@ -16,6 +16,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/clusterautoscaler/plan"
+	"gardener.cloud/gardener/internal/kube/removaltaint"
 )
 
 const (
@@ -41,7 +42,7 @@ func (o *Options) fresh(taints []corev1.Taint) []corev1.Taint {
 	for i := range taints {
 		t := &taints[i]
 		passing := o.starting(t) || slices.Contains(o.statusTaints, t.Key) || strings.HasPrefix(t.Key, statusTaintPrefix) ||
-			plan.OfRemoval(*t) || t.Key == machinev1alpha1.PreferNoScheduleKey || t.Key == machinev1alpha1.NodePreservedKey ||
+			removaltaint.Is(*t) || t.Key == machinev1alpha1.PreferNoScheduleKey || t.Key == machinev1alpha1.NodePreservedKey ||
 			strings.HasPrefix(t.Key, "node.kubernetes.io/") || t.Key == "node.cloudprovider.kubernetes.io/uninitialized"
 		if !passing {
 			out = append(out, *t)

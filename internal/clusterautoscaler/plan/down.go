@@ -27,19 +27,6 @@ const (
 	SafeToEvictLocalVolumes = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 )
 
-// Taints of nodes.
-const (
-	// ToBeDeletedTaint is on nodes that are being drained, with the time as its value.
-	ToBeDeletedTaint = "ToBeDeletedByClusterAutoscaler"
-	// deletionCandidateTaint is on nodes that are not needed. The original writes it.
-	deletionCandidateTaint = "DeletionCandidateOfClusterAutoscaler"
-)
-
-// OfRemoval reports whether a taint is one of nodes that are drained, or one of the original for idle nodes.
-func OfRemoval(t corev1.Taint) bool {
-	return t.Key == ToBeDeletedTaint || t.Key == deletionCandidateTaint
-}
-
 // longTerminating is how long after its end a pod that still exists is no longer expected to be moved.
 const longTerminating = 30 * time.Second
 

@@ -21,9 +21,9 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
-	"gardener.cloud/gardener/internal/clusterautoscaler/plan"
 	"gardener.cloud/gardener/internal/component/clusterautoscaler"
 	"gardener.cloud/gardener/internal/component/extensionobject"
+	"gardener.cloud/gardener/internal/kube/removaltaint"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/internal/stage/nodes"
 	"gardener.cloud/gardener/pkg/flow"
@@ -193,7 +193,7 @@ func untaint(ctx context.Context, run *stage.Run) error {
 	}
 	for i := range nodes.Items {
 		node := &nodes.Items[i]
-		if !slices.ContainsFunc(node.Spec.Taints, plan.OfRemoval) {
+		if !slices.ContainsFunc(node.Spec.Taints, removaltaint.Is) {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
@@ -205,7 +205,7 @@ func untaint(ctx context.Context, run *stage.Run) error {
 				return client.IgnoreNotFound(err)
 			}
 			before := node.DeepCopy()
-			node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, plan.OfRemoval)
+			node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, removaltaint.Is)
 			return client.IgnoreNotFound(shootClient.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
 		}); err != nil {
 			logf.FromContext(ctx).Error(err, "Node stays tainted, although it is not drained any more", "node", node.Name)
