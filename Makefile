@@ -157,6 +157,10 @@ bench-shoot: tools ## Measure duration, CPU and memory of shoots on the landscap
 bench-nodes: tools ## Measure how the nodes of an elastic pool follow its pods on the landscape NAME (BENCHFLAGS="-pods 60 -maximum 5 -picture FILE.svg").
 	@go run ./test/bench/nodes -landscape $(NAME) $(BENCHFLAGS)
 
+.PHONY: bench-apiserver
+bench-apiserver: tools ## Measure how the kube-apiserver of a shoot follows its load on the landscape NAME (BENCHFLAGS="-clients 32 -scale-at 300m -o markdown").
+	@go run ./test/bench/apiserver -landscape $(NAME) $(BENCHFLAGS)
+
 .PHONY: chaos
 chaos: tools ## Kill processes of the landscape NAME while shoots are created, changed and deleted (CHAOSFLAGS="-duration 5m").
 	@go run ./test/chaos shoots -landscape $(NAME) $(CHAOSFLAGS)
