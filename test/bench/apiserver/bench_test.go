@@ -83,7 +83,7 @@ func TestObserved(t *testing.T) {
 	if diff := cmp.Diff(want, s.row()); diff != "" || s.Restarts != 2 {
 		t.Errorf("row with %d restarts (-want +got):\n%s", s.Restarts, diff)
 	}
-	if none := (sample{}).row(); none[6] != "-" || none[7] != "no metric" || none[9] != "-" || none[10] != "-" {
+	if none := (sample{}).row(); none[6] != "-" || none[7] != "no metric" || none[8] != "no metric" || none[9] != "-" || none[10] != "-" {
 		t.Errorf("row of nothing is %q", none)
 	}
 }
@@ -111,7 +111,7 @@ func TestReport(t *testing.T) {
 			if diff := cmp.Diff(r, back); diff != "" {
 				t.Errorf("JSON and back (-want +got):\n%s", diff)
 			}
-		} else if !strings.Contains(out.String(), want) || strings.Count(out.String(), "no metric") != len(r.Samples) {
+		} else if !strings.Contains(out.String(), want) || strings.Count(out.String(), "no metric") != 2*len(r.Samples) {
 			t.Errorf("%s is\n%s", name, out.String())
 		}
 	}

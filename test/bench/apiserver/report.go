@@ -84,12 +84,15 @@ func (s sample) row() []string {
 		}
 		return fmt.Sprintf("%.0f ms", ms)
 	}
-	desired, seen, requested, recommended := "-", "no metric", "-", "-"
+	desired, seen, used, requested, recommended := "-", "no metric", "no metric", "-", "-"
 	if s.Desired > 0 {
 		desired = fmt.Sprint(s.Desired)
 	}
 	if s.SeenCPU != nil && s.SeenMemory != nil {
 		seen = amount(*s.SeenCPU, *s.SeenMemory)
+	}
+	if s.Memory > 0 { // else the metrics API does not respond
+		used = amount(s.CPU, s.Memory)
 	}
 	if len(s.RequestedCPU) > 0 {
 		requested = amount(slices.Min(s.RequestedCPU), slices.Min(s.RequestedMemory))
@@ -102,7 +105,7 @@ func (s sample) row() []string {
 	}
 	return []string{
 		fmt.Sprintf("%.0f s", s.Seconds), fmt.Sprintf("%.0f", s.Rate), latency(s.P50), latency(s.P99), fmt.Sprintf("%d/%d", s.Rejected, s.Failed),
-		fmt.Sprintf("%d of %d", s.Ready, s.Pods), desired, seen, amount(s.CPU, s.Memory), requested, recommended,
+		fmt.Sprintf("%d of %d", s.Ready, s.Pods), desired, seen, used, requested, recommended,
 	}
 }
 
