@@ -423,33 +423,6 @@ func TestContainerd(t *testing.T) {
 	}
 }
 
-// An extension may bring containerd's configuration. It gets the settings of the cluster, and containerd is not restarted by each pass.
-func TestContainerdConfigurationOfAnExtension(t *testing.T) {
-	m := newMachine(t)
-	m.write(containerdConfig, "version = 3\noom_score = -1\n")
-	osc := &extensionsv1alpha1.OperatingSystemConfig{}
-	osc.Spec.CRIConfig = &extensionsv1alpha1.CRIConfig{Name: extensionsv1alpha1.CRINameContainerD, Containerd: &extensionsv1alpha1.ContainerdConfig{SandboxImage: "pause"}}
-	osc.Spec.Units = []unit{{Name: "containerd.service", Command: new(extensionsv1alpha1.CommandStart), Enable: new(true)}}
-	osc.Status.ExtensionFiles = []file{{Path: containerdConfig, Content: extensionsv1alpha1.FileContent{
-		Inline: &extensionsv1alpha1.FileContentInline{Data: "version = 3\noom_score = -999\n"},
-	}}}
-	m.mustApply(osc)
-	config := m.files()[containerdConfig]
-	if !strings.Contains(config, "oom_score = -999") || !strings.Contains(config, `sandbox = "pause"`) {
-		t.Errorf("containerd's configuration is\n%s", config)
-	}
-	starts := m.systemd.Starts()["containerd.service"]
-	m.mustApply(osc)
-	if m.systemd.Starts()["containerd.service"] != starts || m.files()[containerdConfig] != config {
-		t.Errorf("another pass changed it to\n%s", m.files()[containerdConfig])
-	}
-	osc.Status.ExtensionFiles = nil
-	m.mustApply(osc)
-	if config := m.files()[containerdConfig]; !strings.Contains(config, "oom_score = -1\n") {
-		t.Errorf("without that of the extension, it is\n%s", config)
-	}
-}
-
 // Without that, no pod of gVisor starts: containerd searches for its shim in PATH.
 func TestContainerdFindsRuntimesOfExtensions(t *testing.T) {
 	const dropIn = "/etc/systemd/system/containerd.service.d/30-env_config.conf"

@@ -78,7 +78,16 @@ func hasContainerd(osc *extensionsv1alpha1.OperatingSystemConfig) bool {
 // containerdFile returns the content of containerd's configuration file. The cgroup driver is the one that this kernel supports: systemd
 // needs cgroup v2. Kubelets ask containerd for it.
 func (p *pass) containerdFile() ([]byte, error) {
-	base, err := p.containerdBase()
+	base, err := p.Root.Read(containerdBase)
+	if errors.Is(err, fs.ErrNotExist) {
+		if base, err = p.Root.Read(containerdConfig); errors.Is(err, fs.ErrNotExist) {
+			base, err = []byte("version = 3\n"), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		err = p.Root.Write(containerdBase, base, 0o644)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -94,29 +103,6 @@ func (p *pass) containerdFile() ([]byte, error) {
 		return nil, err
 	}
 	return encodeContainerd(config)
-}
-
-// containerdBase returns the configuration that the settings of the cluster are added to: that of the extension, or else that of the machine image.
-func (p *pass) containerdBase() ([]byte, error) {
-	base, err := p.Root.Read(containerdBase)
-	if errors.Is(err, fs.ErrNotExist) {
-		if base, err = p.Root.Read(containerdConfig); errors.Is(err, fs.ErrNotExist) {
-			base, err = []byte("version = 3\n"), nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		err = p.Root.Write(containerdBase, base, 0o644)
-	}
-	if err != nil {
-		return nil, err
-	}
-	for _, file := range filesOf(p.osc, p.Hostname) {
-		if file.Path == containerdConfig {
-			return content(file)
-		}
-	}
-	return base, nil
 }
 
 // containerdSettings returns the content of containerd's configuration file, with the runtimes that others installed. A base of an older

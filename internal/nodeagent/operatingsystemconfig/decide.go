@@ -44,16 +44,8 @@ func Units(osc *extensionsv1alpha1.OperatingSystemConfig) []extensionsv1alpha1.U
 }
 
 // merge returns the units and files of a configuration with those of the extension, which replaces files of the same path, and the drop-in
-// of containerd. Files for other nodes are left out, and the configuration of containerd, which is written with the settings of the cluster.
+// of containerd. Files for other nodes are left out.
 func merge(osc *extensionsv1alpha1.OperatingSystemConfig, hostname string) ([]extensionsv1alpha1.Unit, []extensionsv1alpha1.File) {
-	files := filesOf(osc, hostname)
-	if hasContainerd(osc) {
-		files = slices.DeleteFunc(files, func(f extensionsv1alpha1.File) bool { return f.Path == containerdConfig })
-	}
-	return withContainerdPath(osc), files
-}
-
-func filesOf(osc *extensionsv1alpha1.OperatingSystemConfig, hostname string) []extensionsv1alpha1.File {
 	var files []extensionsv1alpha1.File
 	for _, file := range slices.Concat(osc.Spec.Files, osc.Status.ExtensionFiles) {
 		if file.HostName != nil && *file.HostName != hostname {
@@ -62,7 +54,7 @@ func filesOf(osc *extensionsv1alpha1.OperatingSystemConfig, hostname string) []e
 		files = slices.DeleteFunc(files, func(f extensionsv1alpha1.File) bool { return f.Path == file.Path })
 		files = append(files, file)
 	}
-	return files
+	return withContainerdPath(osc), files
 }
 
 // content decodes the inline content of a file.

@@ -40,14 +40,6 @@ func TestMerge(t *testing.T) {
 	if diff := cmp.Diff([]file{{Path: "/b", Content: data("b")}, {Path: "/m", HostName: new("me")}, {Path: "/a", Content: data("A")}}, files); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
-	osc.Spec.Files = append(osc.Spec.Files, file{Path: "/etc/containerd/config.toml", Content: data("version = 3")})
-	if _, files = merge(osc, "me"); len(files) != 4 {
-		t.Errorf("without containerd, files are %v", files)
-	}
-	osc.Spec.CRIConfig = &extensionsv1alpha1.CRIConfig{Name: extensionsv1alpha1.CRINameContainerD}
-	if _, files = merge(osc, "me"); len(files) != 3 {
-		t.Errorf("with containerd, files are %v", files)
-	}
 	if len(osc.Spec.Units[0].DropIns) != 1 {
 		t.Error("the configuration itself was changed")
 	}
