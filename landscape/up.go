@@ -190,9 +190,11 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 			}
 		}
 	}
+	// All or none: the seeds of a landscape have the same configuration of provider-local.
+	dualStack := host.HasIPv6() && !slices.ContainsFunc(l.state.Clusters, func(c Cluster) bool { return !c.DualStack })
 	for i := range next {
 		if !l.has(next[i].Name) {
-			next[i].DualStack = host.HasIPv6()
+			next[i].DualStack = dualStack
 		}
 	}
 	l.state.Clusters = next

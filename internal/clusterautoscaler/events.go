@@ -51,7 +51,7 @@ func newEvents(ctx context.Context, shoot *rest.Config) (record.EventRecorder, f
 }
 
 // sink writes events. A recorder gives up an event when an API server responds with any error, also if the event is as it should be: such as while its etcd
-// restarts. With another type of error, as of a connection, it tries again some seconds later, for two minutes without responses that are slow. A sink gives
+// restarts. With another type of error, as of a connection, it tries again some seconds later, for two minutes, or longer if responses are slow. A sink gives
 // up an event after a shorter time, as there may be a reason that others do not have: such as a webhook. It is for one recorder, which writes one event after
 // the other.
 type sink struct {

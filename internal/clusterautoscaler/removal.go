@@ -203,7 +203,7 @@ func (s *Scaler) evict(ctx context.Context, d *drain, node plan.Occupied, now ti
 		case pod.DeletionTimestamp != nil:
 			d.evicted[pod.UID] = now
 			continue
-		case silent: // other nodes, and pods that are pending, do not wait for one response after the other
+		case silent: // pods that are pending wait for one response a node at most
 			continue
 		}
 		var err error

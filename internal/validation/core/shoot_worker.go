@@ -29,7 +29,7 @@ const (
 	// MaxKubeletSkew is how many minor versions a kubelet may be behind the kube-apiserver.
 	MaxKubeletSkew = 3
 	// maxPools is how many pools a shoot may have. Each has about ten objects in the seed and a DaemonSet of kube-proxy, all of which are in the memory of a
-	// gardenlet in each pass, and a Shoot of thousands of pools still fits into an object of etcd. It is that of kube-proxy.
+	// gardenlet in each pass, and a Shoot of thousands of pools still fits into an object of etcd. Keep it equal to maxPools in internal/component/kubeproxy.
 	maxPools = 1000
 )
 

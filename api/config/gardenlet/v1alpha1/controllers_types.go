@@ -161,7 +161,8 @@ type ConditionThreshold struct {
 
 // ShootControllerConfiguration configures the controller for Shoots.
 type ShootControllerConfiguration struct {
-	// ConcurrentSyncs is how many shoots are worked on at once. 20 is the default. Those of one project are at most three quarters of them.
+	// ConcurrentSyncs is how many shoots are worked on at once. 20 is the default. Those of one project are at most three quarters of them, unless it has the
+	// namespace garden, or there is only one worker.
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
 	// ProgressReportPeriod is how often progress is written to the status. Whenever it changes if unset.

@@ -68,7 +68,7 @@ type kubeconfig struct {
 	signers signers
 }
 
-// signers are for how many kubeconfigs a key is generated at the same time. It takes a processor for a tenth of a second or so: members of projects who request
+// signers limits how many keys are generated at once. One takes a processor for a tenth of a second or so: members of projects who request
 // kubeconfigs all the time must leave some to all other requests.
 type signers chan struct{}
 

@@ -42,7 +42,7 @@ func decide(shoot *corev1beta1.Shoot, now time.Time, deadline time.Duration) (ve
 	var last time.Time
 	for _, t := range all {
 		next := t.schedule.Next(since)
-		// There are at most as many triggers as seconds in the deadline: @every has them.
+		// There are at most as many triggers as seconds in the deadline: `@every 1s` fires each second.
 		for ; !next.IsZero() && !next.After(now); next = t.schedule.Next(next) {
 			// Of two triggers at the same time, the one that wakes up counts: a hibernated cluster that is needed is worse than a running one that
 			// is not.

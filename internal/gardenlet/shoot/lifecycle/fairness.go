@@ -19,7 +19,7 @@ type turns struct {
 	running map[string]int
 }
 
-// take returns whether an operation of a shoot in a namespace may begin, with some workers in all. If so, give ends it. A project may have three quarters
+// take reports whether an operation in a namespace may begin; workers is how many the gardenlet runs at once. If so, give ends it. A project may have three quarters
 // of them, so that others have at least one. The namespace garden, in which only operators have shoots, may have all, and there is no limit with a single worker,
 // or if their number is not known.
 func (t *turns) take(namespace string, workers *int) bool {
