@@ -5,7 +5,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/pkg/extension"
 )
 
 func TestKubeletOnSharedDisk(t *testing.T) {
@@ -49,5 +51,34 @@ maxPods: 110
 	}
 	if got, err := kubeletOnSharedDisk([]extensionsv1alpha1.File{{Path: "/etc/other"}}); got != nil || err != nil {
 		t.Errorf("without a kubelet: %v, %v", got, err)
+	}
+}
+
+// The kubelet of a dual-stack cluster is told both addresses, as it finds only one by itself.
+func TestKubeletAddresses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		families []corev1beta1.IPFamily
+		want     bool
+	}{
+		"one family":    {families: []corev1beta1.IPFamily{"IPv4"}},
+		"both families": {families: []corev1beta1.IPFamily{"IPv4", "IPv6"}, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shoot := &corev1beta1.Shoot{Spec: corev1beta1.ShootSpec{Networking: &corev1beta1.Networking{
+				IPFamilies: tc.families, Pods: new("10.3.0.0/16"), Services: new("10.4.0.0/16"),
+			}}}
+			osc := &extensionsv1alpha1.OperatingSystemConfig{Spec: extensionsv1alpha1.OperatingSystemConfigSpec{
+				Purpose: extensionsv1alpha1.OperatingSystemConfigPurposeReconcile,
+			}}
+			osc.Status.ExtensionUnits = []extensionsv1alpha1.Unit{{Name: "former.service"}}
+			if err := (&operatingSystemConfigs{}).Reconcile(t.Context(), osc, &extension.Cluster{Shoot: shoot}); err != nil {
+				t.Fatal(err)
+			}
+			units, files := osc.Status.ExtensionUnits, osc.Status.ExtensionFiles
+			if tc.want != (len(units) == 1 && units[0].Name == "kubelet.service" && len(units[0].DropIns) == 1 && len(files) == 1 && files[0].Path == addressesScript) ||
+				!tc.want && len(units)+len(files) > 0 {
+				t.Errorf("units are %+v, files %+v", units, files)
+			}
+		})
 	}
 }

@@ -36,7 +36,8 @@ func (a *operatingSystemConfigs) Reconcile(ctx context.Context, osc *extensionsv
 		osc.Status.ExtensionFiles, osc.Status.ExtensionUnits = files, nil
 		if cluster != nil && dualStack(cluster.Shoot) {
 			file, unit := kubeletAddresses()
-			osc.Status.ExtensionFiles, osc.Status.ExtensionUnits = append(files, file), []extensionsv1alpha1.Unit{unit}
+			osc.Status.ExtensionFiles = append(osc.Status.ExtensionFiles, file)
+			osc.Status.ExtensionUnits = []extensionsv1alpha1.Unit{unit}
 		}
 		osc.Status.InPlaceUpdates = systemUpdate(osc.Spec.InPlaceUpdates)
 		return nil
