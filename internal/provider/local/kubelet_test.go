@@ -54,7 +54,7 @@ maxPods: 110
 	}
 }
 
-// The kubelet of a dual-stack cluster is told both addresses, as it finds only one by itself.
+// The kubelet of a dual-stack cluster is told both addresses, as it detects only one.
 func TestKubeletAddresses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		families []corev1beta1.IPFamily

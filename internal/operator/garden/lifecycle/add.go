@@ -84,7 +84,7 @@ func options(config *operatorconfigv1alpha1.OperatorConfiguration) controller.Op
 }
 
 // changed ignores changes of the status, which this controller and the care controller write. An operation that stays in the annotation, as it is for
-// another controller, does not count a second time. A change of the spec and a deletion end the flow that runs: it may wait for what the change mends.
+// another controller, does not count a second time. A change of the spec and a deletion end the flow that runs: it may wait for what the change fixes.
 func (r *reconciler) changed() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {

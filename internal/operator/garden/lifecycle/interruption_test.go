@@ -14,7 +14,7 @@ import (
 	"gardener.cloud/gardener/pkg/flow"
 )
 
-// A flow waits for minutes for what a changed spec mends, such as the address of a bucket: it ends when the Garden changes, without an error in the status.
+// A flow waits for minutes for what a changed spec fixes, such as the address of a bucket: it ends when the Garden changes, without an error in the status.
 func TestChangedGardenEndsFlow(t *testing.T) {
 	const waited = time.Second
 	later := func(g *operatorv1alpha1.Garden) { g.Generation++ }
