@@ -347,19 +347,25 @@ func TestTaintIsRemovedLater(t *testing.T) {
 		},
 	}).Build()
 	s := newScaler(t, seed, shoot, clocktesting.NewFakeClock(time.Now()), "--nodes=0:3:shoot.a", "--scale-down-unneeded-time=0s")
+	for i, want := range []bool{true, false} {
+		scanTainted(t, s, shoot, i, want, refused)
+	}
+}
+
+// scanTainted scans with the current Node "n" in the cache. The scan fails with an error if the node is tainted after it, and else not.
+func scanTainted(t *testing.T, s *Scaler, shoot *fakeclient.Clientset, scan int, want bool, failure error) {
+	t.Helper()
 	nodes := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	s.nodes = corelisters.NewNodeLister(nodes)
-	for i, want := range []bool{true, false} {
-		current, err := shoot.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
-		if err := errors.Join(err, nodes.Update(current)); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Scan(t.Context()); errors.Is(err, refused) != want {
-			t.Errorf("scan %d: %v", i, err)
-		}
-		if got := isTainted(t, shoot, "n"); got != want {
-			t.Errorf("after scan %d, the node is tainted: %t, want %t", i, got, want)
-		}
+	current, err := shoot.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
+	if err := errors.Join(err, nodes.Add(current)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Scan(t.Context()); errors.Is(err, failure) != want {
+		t.Errorf("scan %d: %v", scan, err)
+	}
+	if got := isTainted(t, shoot, "n"); got != want {
+		t.Errorf("after scan %d, the node is tainted: %t, want %t", scan, got, want)
 	}
 }
 
@@ -378,19 +384,8 @@ func TestTaintWhoseResponseIsLost(t *testing.T) {
 		return true, nil, errors.Join(lost, shoot.Tracker().Update(update.GetResource(), update.GetObject(), update.GetNamespace()))
 	})
 	s := newScaler(t, seed, shoot, clocktesting.NewFakeClock(time.Now()), "--nodes=0:3:shoot.a", "--scale-down-unneeded-time=0s")
-	nodes := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-	s.nodes = corelisters.NewNodeLister(nodes)
 	for i, want := range []bool{true, false} {
-		current, err := shoot.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
-		if err := errors.Join(err, nodes.Update(current)); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Scan(t.Context()); errors.Is(err, lost) != want {
-			t.Errorf("scan %d: %v", i, err)
-		}
-		if got := isTainted(t, shoot, "n"); got != want {
-			t.Errorf("after scan %d, the node is tainted: %t, want %t", i, got, want)
-		}
+		scanTainted(t, s, shoot, i, want, lost)
 		s.options.rules.MaxTotal = 0 // nothing is removed any more
 	}
 }

@@ -20,34 +20,6 @@ const (
 	maxPause = 5 * time.Minute
 )
 
-// turns counts the checks that run in each namespace.
-type turns struct {
-	lock    sync.Mutex
-	running map[string]int
-}
-
-// take returns whether a cluster of a namespace may be checked now. If so, give ends it.
-func (t *turns) take(namespace string) bool {
-	t.lock.Lock()
-	defer t.lock.Unlock()
-	if t.running[namespace] >= checksPerNamespace {
-		return false
-	}
-	if t.running == nil {
-		t.running = map[string]int{}
-	}
-	t.running[namespace]++
-	return true
-}
-
-func (t *turns) give(namespace string) {
-	t.lock.Lock()
-	defer t.lock.Unlock()
-	if t.running[namespace]--; t.running[namespace] == 0 {
-		delete(t.running, namespace)
-	}
-}
-
 // checked is what a check depends on. After a change of it, the cluster may answer.
 type checked struct {
 	plant           types.UID

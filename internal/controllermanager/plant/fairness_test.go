@@ -17,40 +17,17 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// Slow clusters of one namespace leave workers to others.
-func TestTurns(t *testing.T) {
-	turns := &turns{}
-	for _, step := range []struct {
-		namespace string
-		want      bool
-	}{{"a", true}, {"a", true}, {"a", false}, {"b", true}} {
-		if got := turns.take(step.namespace); got != step.want {
-			t.Errorf("a turn of %s is %v", step.namespace, got)
-		}
-	}
-	turns.give("a")
-	if !turns.take("a") {
-		t.Error("there is no turn after a check has ended")
-	}
-	for _, namespace := range []string{"a", "a", "b"} {
-		turns.give(namespace)
-	}
-	if len(turns.running) > 0 {
-		t.Errorf("after all checks, %v are kept", turns.running)
-	}
-}
-
 // A Plant waits outside of the workers while others of its namespace are checked.
 func TestReconcileWithoutTurn(t *testing.T) {
 	api, plant := garden(t, "")
 	r := reconcilerOf(api, api, events.NewFakeRecorder(10), anywhere)
-	r.turns.take(plant.Namespace)
-	r.turns.take(plant.Namespace)
+	r.turns.Take(plant.Namespace, checksPerNamespace)
+	r.turns.Take(plant.Namespace, checksPerNamespace)
 	expect(t, r, time.Second)
 	if err := api.Get(t.Context(), client.ObjectKeyFromObject(plant), plant); err != nil || plant.Status.ObservedGeneration != nil {
 		t.Errorf("the Plant was checked: %v, %v", plant.Status, err)
 	}
-	r.turns.give(plant.Namespace)
+	r.turns.Give(plant.Namespace)
 	expect(t, r, time.Minute)
 	expect(t, r, time.Minute) // the turn has ended with the pass
 }

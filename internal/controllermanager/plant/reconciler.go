@@ -16,6 +16,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/kube/turns"
 )
 
 const (
@@ -34,7 +35,7 @@ type reconciler struct {
 	gardenAPI client.Reader
 	recorder  events.EventRecorder
 
-	turns  turns
+	turns  turns.Turns
 	pauses pauses
 }
 
@@ -42,10 +43,10 @@ type reconciler struct {
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
 	// Without it, Plants that were created since the start would always go before those that are older, which the initial list has enqueued with a low priority.
 	defer func() { result.Priority = new(handler.LowPriority) }()
-	if !r.turns.take(req.Namespace) {
+	if !r.turns.Take(req.Namespace, checksPerNamespace) {
 		return reconcile.Result{RequeueAfter: retryTurn}, nil
 	}
-	defer r.turns.give(req.Namespace)
+	defer r.turns.Give(req.Namespace)
 	return r.check(ctx, req)
 }
 

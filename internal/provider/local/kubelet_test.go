@@ -54,7 +54,7 @@ maxPods: 110
 	}
 }
 
-// The kubelet of a dual-stack cluster is told both addresses, as it detects only one.
+// The kubelet of a dual-stack cluster gets both addresses as a flag, as it detects only one.
 func TestKubeletAddresses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		families []corev1beta1.IPFamily

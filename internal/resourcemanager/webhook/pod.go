@@ -18,6 +18,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/kube/removaltaint"
 )
 
 const (
@@ -153,10 +154,7 @@ func knownTaint(taint corev1.Taint) bool {
 			return true
 		}
 	}
-	return slices.Contains([]string{
-		constants.TaintNodeCriticalComponentsNotReady, machinev1alpha1.PreferNoScheduleKey,
-		"ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler",
-	}, taint.Key)
+	return removaltaint.Is(taint) || taint.Key == constants.TaintNodeCriticalComponentsNotReady || taint.Key == machinev1alpha1.PreferNoScheduleKey
 }
 
 func addToleration(pod *corev1.Pod, toleration corev1.Toleration) {

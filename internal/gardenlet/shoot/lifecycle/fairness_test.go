@@ -59,14 +59,14 @@ func TestProjectDoesNotTakeAllWorkers(t *testing.T) {
 			l.Clock, l.Config = clocktesting.NewFakePassiveClock(noon), f.config
 			l.Config.ConcurrentSyncs, l.Config.RetryDuration = &tc.workers, &metav1.Duration{Duration: time.Hour}
 			for range tc.running {
-				l.turns.take(project, nil)
+				l.turns.Take(project, 0)
 			}
 			result, err := l.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(f.shoot)})
 			// An operation that begins fails: the project does not exist.
 			if waits := err == nil && result == (reconcile.Result{RequeueAfter: retryTurn}); waits != tc.wait || !waits && err == nil {
 				t.Errorf("Reconcile() = %+v, %v, want it to wait: %t", result, err, tc.wait)
 			}
-			if got := l.turns.running[tc.namespace]; tc.namespace == project && got != tc.running || tc.namespace != project && got != 0 {
+			if got := l.turns.Running(tc.namespace); tc.namespace == project && got != tc.running || tc.namespace != project && got != 0 {
 				t.Errorf("%d operations count after it", got)
 			}
 		})

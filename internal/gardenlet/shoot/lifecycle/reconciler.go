@@ -16,6 +16,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/kube/turns"
 	"gardener.cloud/gardener/internal/shoot/observed"
 	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/extension"
@@ -36,7 +37,7 @@ type reconciler struct {
 	recorder    events.EventRecorder
 	// running has the functions that interrupt running flows, by the keys of their shoots.
 	running sync.Map
-	turns   turns
+	turns   turns.Turns
 	// started is when the first pass began; start sets it.
 	started time.Time
 	start   sync.Once
@@ -89,11 +90,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: v.after}, nil
 	case reconcileShoot, migrateShoot, deleteShoot:
 	}
-	if !r.turns.take(shoot.Namespace, r.Config.ConcurrentSyncs) {
+	if !r.turns.Take(shoot.Namespace, mostOperations(shoot.Namespace, r.Config.ConcurrentSyncs)) {
 		logf.FromContext(ctx).V(1).Info("Waiting for other shoots of the project")
 		return reconcile.Result{RequeueAfter: retryTurn}, nil
 	}
-	defer r.turns.give(shoot.Namespace)
+	defer r.turns.Give(shoot.Namespace)
 	if v.action == reconcileShoot {
 		if err := kube.AddFinalizer(ctx, r.gardenCache, shoot, constants.FinalizerGardenerName); err != nil {
 			return kube.Result(err)
